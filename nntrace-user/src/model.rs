@@ -53,7 +53,7 @@ pub(crate) mod thread_name_table;
 pub mod timeline;
 pub mod topology;
 mod tracks;
-pub mod unended_sections;
+pub mod unfinished_sections;
 pub(crate) mod usage;
 
 pub(crate) use cluster_residency::Clusters;

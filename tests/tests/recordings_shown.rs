@@ -281,12 +281,12 @@ fn sections_that_have_not_ended_are_shown() -> Result<()> {
     }
     assert!(printed.is_sorted_by_key(|line| number(&line["begin_ns"])));
     let replayed = recording.json(&["replay", "--json"])?;
-    let unended = replayed["unended"].as_array().context("nothing has not ended")?;
+    let unfinished = replayed["unfinished"].as_array().context("nothing has not ended")?;
     let names: BTreeMap<_, _> =
-        unended.iter().map(|row| (word(&row["name"]), number(&row["depth"]))).collect();
+        unfinished.iter().map(|row| (word(&row["name"]), number(&row["depth"]))).collect();
     let expected = [("compute", 0), ("wait_for_camera", 0), ("wait_for_npu", 1)];
     assert_eq!(names, expected.map(|(name, depth)| (name.to_owned(), depth)).into());
-    for row in unended {
+    for row in unfinished {
         assert_eq!((&row["pid"], number(&row["open_ns"]) > 500_000_000), (main, true), "{row}");
     }
     let (table, _) = recording.show(&["replay"])?;

@@ -89,10 +89,10 @@ impl<F: Format, W: Write> Events<F, W> {
         threads: &[ThreadName],
         least_ns: u64,
     ) -> Self {
-        let unended = findings.unended_sections(threads.iter().map(|thread| (thread.pid, thread.tid)));
+        let unfinished = findings.unfinished_sections(threads.iter().map(|thread| (thread.pid, thread.tid)));
         Self {
             encoder: F::Encoder::new(out, Some(clocks)),
-            sections: Sections::ByBegin(SectionsByBegin::new(unended, HandOvers::of(findings), least_ns)),
+            sections: Sections::ByBegin(SectionsByBegin::new(unfinished, HandOvers::of(findings), least_ns)),
             least_ns,
         }
     }
@@ -142,7 +142,7 @@ impl<F: Format, W: Write> Events<F, W> {
             Sections::ByEnd(sorter) => {
                 threads.clone_from(sorter.threads());
                 let mut sections = SectionsByBegin::new(
-                    findings.unended_sections(threads.iter().copied()),
+                    findings.unfinished_sections(threads.iter().copied()),
                     HandOvers::of(findings),
                     least_ns,
                 );

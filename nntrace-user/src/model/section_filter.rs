@@ -50,7 +50,7 @@ impl SectionFilter {
     /// Whether a section is shown that began at a time (ns) and has not ended: it may be longer than whatever is asked for. Its
     /// layer and phase need not be known.
     #[must_use]
-    pub fn shows_unended(&self, tid: u32, begin: u64, tag: Option<Tag>, name: &str) -> bool {
+    pub fn shows_unfinished(&self, tid: u32, begin: u64, tag: Option<Tag>, name: &str) -> bool {
         let is_place = match tag {
             Some(tag) => self.shows_place(tid, tag, name),
             None => self.layers.is_empty() && self.phases.is_empty() && self.shows_name(tid, name),

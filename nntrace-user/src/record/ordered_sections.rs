@@ -36,7 +36,7 @@ use crate::model::{
     marks::OpenSection,
     run_facts::Loss,
     section::{Mark, Section},
-    unended_sections::UnendedSection,
+    unfinished_sections::UnfinishedSection,
 };
 
 /// Sizes by which memory is bounded.
@@ -243,11 +243,11 @@ impl OrderedSections {
 
     /// Returns the sections that had not ended, which are not among these.
     #[must_use]
-    pub fn unended(&self) -> Vec<UnendedSection> {
+    pub fn unfinished(&self) -> Vec<UnfinishedSection> {
         let threads = self.threads.all().iter().map(|thread| (thread.tid, thread.pid));
         let pids: BTreeMap<u32, u32> = threads.collect();
         let name = |hash| self.late_names.get(&hash).cloned().unwrap_or_else(|| format!("?{hash:016x}"));
-        UnendedSection::all(&self.open, name, |tid| pids.get(&tid).copied())
+        UnfinishedSection::all(&self.open, name, |tid| pids.get(&tid).copied())
     }
 
     /// Returns the threads that have sections.

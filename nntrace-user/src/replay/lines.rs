@@ -226,14 +226,14 @@ mod tests {
             sizes in prop::collection::vec(prop_oneof![1..100_usize, 1_000..70_000_usize, Just(usize::MAX)], 1..4),
             at_once in prop_oneof![1..200_usize, Just(64 * 1024)],
             fails: bool,
-            unended: bool,
+            unfinished: bool,
         ) {
             let mut bytes = Vec::new();
             for (length, end) in lines {
                 bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
                 bytes.extend_from_slice(end.as_bytes());
             }
-            if unended {
+            if unfinished {
                 bytes.pop();
             }
             let (lines, failed) = read(&bytes, sizes, at_once, fails);

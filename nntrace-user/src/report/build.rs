@@ -10,7 +10,7 @@ mod marks;
 mod perf_counters;
 mod power;
 mod threads;
-mod unended;
+mod unfinished;
 mod usage;
 
 use super::snapshot::{Diagnostic, Loss, SCHEMA, Snapshot, Tool, VERSION};
@@ -34,7 +34,7 @@ impl Snapshot {
             stacks: found.stacks(),
             functions: found.functions(),
             details: if found.run.with_details { found.details() } else { Vec::new() },
-            unended: found.unended_rows(),
+            unfinished: found.unfinished_rows(),
             iterations: found.iterations(),
             accounts: found.accounts(),
             groups: found.groups(),

@@ -10,7 +10,7 @@ use super::{
     number_format,
     terminal_text::{clean, to_json},
 };
-use crate::model::{section::Section, unended_sections::UnendedSection};
+use crate::model::{section::Section, unfinished_sections::UnfinishedSection};
 
 /// Adds a section as a line of text: begin (s), thread, duration, layer and phase, name and attributes. `depth` indents the
 /// name.
@@ -28,7 +28,7 @@ pub fn text(line: &mut Vec<u8>, section: &Section<'_>, depth: usize) {
 }
 
 /// Adds a section that has not ended as a line of text, as [`text`] does one that has. Its attributes are not known.
-pub fn unended_text(line: &mut Vec<u8>, section: &UnendedSection, depth: usize) {
+pub fn unfinished_text(line: &mut Vec<u8>, section: &UnfinishedSection, depth: usize) {
     put_place(line, section.begin_ns(), section.tid);
     line.extend_from_slice(format!("{NOT_ENDED:>DURATION$}").as_bytes());
     put_function(line, section.tag, depth, &section.name);
@@ -61,12 +61,12 @@ fn put_function(line: &mut Vec<u8>, tag: Option<Tag>, depth: usize, name: &str) 
 ///
 /// # Errors
 /// When a name cannot be written as JSON.
-pub fn unended_json(
+pub fn unfinished_json(
     line: &mut Vec<u8>,
-    section: &UnendedSection,
+    section: &UnfinishedSection,
     thread: Option<&str>,
 ) -> serde_json::Result<()> {
-    let UnendedSection { pid, tid, tag, name, .. } = section;
+    let UnfinishedSection { pid, tid, tag, name, .. } = section;
     let object = serde_json::json!({
         "pid": pid,
         "tid": tid,
@@ -174,7 +174,7 @@ impl Nesting {
     }
 
     /// Returns the same number of a section that has not ended.
-    pub fn unended_depth(&mut self, thread: Option<u32>, section: &UnendedSection) -> usize {
+    pub fn unfinished_depth(&mut self, thread: Option<u32>, section: &UnfinishedSection) -> usize {
         self.add(thread, u64::MAX, section.depth)
     }
 

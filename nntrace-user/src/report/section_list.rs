@@ -15,7 +15,7 @@ use crate::model::{
     marks::OpenSection,
     section::Section,
     section_filter::{Hidden, SectionFilter},
-    unended_sections::UnendedSection,
+    unfinished_sections::UnfinishedSection,
 };
 
 /// Sections in the order they began. Those that the filter leaves out are counted.
@@ -83,7 +83,7 @@ fn below(children: &BTreeMap<Option<u32>, Vec<u32>>, parent: Option<u32>) -> imp
 /// # Errors
 /// When a name cannot be written as JSON.
 pub fn json_lines(
-    unended: &[UnendedSection],
+    unfinished: &[UnfinishedSection],
     mut ended: Vec<Section<'_>>,
     filter: &SectionFilter,
     hidden: &mut Hidden,
@@ -91,14 +91,14 @@ pub fn json_lines(
     let mut lines = Vec::new();
     ended.sort_by_key(|section| (section.begin_stamp(), section.tid, section.depth));
     let mut ended = ended.into_iter().peekable();
-    let mut unended: Vec<&UnendedSection> = unended.iter().collect();
-    unended.sort_by_key(|section| section.begin);
-    for open in unended {
+    let mut unfinished: Vec<&UnfinishedSection> = unfinished.iter().collect();
+    unfinished.sort_by_key(|section| section.begin);
+    for open in unfinished {
         while let Some(section) = ended.next_if(|section| section.begin_stamp() <= open.begin) {
             section_lines::json(&mut lines, &section, None);
         }
-        if filter.shows_unended(open.tid, open.begin_ns(), open.tag, &open.name) {
-            section_lines::unended_json(&mut lines, open, None)?;
+        if filter.shows_unfinished(open.tid, open.begin_ns(), open.tag, &open.name) {
+            section_lines::unfinished_json(&mut lines, open, None)?;
         } else {
             hidden.add(0);
         }
@@ -112,13 +112,13 @@ struct Sections<'a> {
     marks: &'a Marks,
     filter: &'a SectionFilter,
     /// Sections that have not ended, by thread, begin and place among those of one instant.
-    unended: BTreeMap<(u32, Stamp, usize), &'a OpenSection>,
+    unfinished: BTreeMap<(u32, Stamp, usize), &'a OpenSection>,
 }
 
 impl<'a> Sections<'a> {
     fn new(marks: &'a Marks, filter: &'a SectionFilter) -> Self {
-        let unended = (0..).zip(&marks.open).map(|(place, open)| ((open.tid, open.begin, place), open));
-        Self { marks, filter, unended: unended.collect() }
+        let unfinished = (0..).zip(&marks.open).map(|(place, open)| ((open.tid, open.begin, place), open));
+        Self { marks, filter, unfinished: unfinished.collect() }
     }
 
     /// Returns layer and phase of a section; of one that has not ended, as it began. Nodes begin with the window at the earliest.
@@ -127,7 +127,7 @@ impl<'a> Sections<'a> {
             return node.tag;
         }
         let until = (node.tid, node.begin, usize::MAX);
-        let of_thread = self.unended.range(..=until).rev().map(|(_, open)| *open);
+        let of_thread = self.unfinished.range(..=until).rev().map(|(_, open)| *open);
         let mut of_thread = of_thread.take_while(|open| open.tid == node.tid);
         of_thread.find(|open| open.name == node.name).and_then(|open| open.tag)
     }
@@ -145,7 +145,7 @@ impl<'a> Sections<'a> {
             (Some(tag), Some(end)) => {
                 filter.shows_times(node.begin.time, end) && filter.shows_place(node.tid, tag, &name)
             }
-            _ => filter.shows_unended(node.tid, node.begin.time, self.tag(node), &name),
+            _ => filter.shows_unfinished(node.tid, node.begin.time, self.tag(node), &name),
         };
         if !shown {
             hidden.add(node.end.map_or(0, |end| end - node.begin.time));

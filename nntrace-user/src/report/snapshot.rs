@@ -16,7 +16,7 @@ mod schema;
 mod stack_frame;
 mod threads;
 mod times_by_layer;
-mod unended;
+mod unfinished;
 mod usage;
 
 use nntrace_common::diagnostic::DiagnosticKind;
@@ -41,7 +41,7 @@ pub use perf_counters::{
 };
 pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
 pub use threads::ThreadRow;
-pub use unended::UnendedRow;
+pub use unfinished::UnfinishedRow;
 pub use usage::{
     AccountUsageRow, EnergyShareRow, FunctionUsageRow, IterationUsageRow, PhaseUsageRow, UsageFrequencyRow,
     UsageRow, UsageTable, WakeRow,
@@ -95,7 +95,7 @@ pub struct Snapshot {
     pub details: Vec<DetailRow>,
     /// Sections that had not ended when the window did, by thread, from the outermost in: where a program hangs. The first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unended: Vec<UnendedRow>,
+    pub unfinished: Vec<UnfinishedRow>,
     /// Iterations by function, where marks carry them or they were asked for.
     #[serde(default, deserialize_with = "iterations::of_either_form")]
     pub iterations: Vec<IterationRow>,

@@ -16,7 +16,7 @@ mod energy;
 mod iterations;
 mod perf_counters;
 mod threads;
-mod unended;
+mod unfinished;
 mod usage;
 
 pub use iterations::iterations;
@@ -28,7 +28,7 @@ pub fn render(snapshot: &Snapshot) -> Text {
     phases(&mut text, snapshot);
     top_functions(&mut text, snapshot);
     text += &details(snapshot);
-    unended::table(&mut text, &snapshot.unended);
+    unfinished::table(&mut text, &snapshot.unfinished);
     causality::summary(&mut text, snapshot);
     if let Some(split) = &snapshot.hand_over_split {
         text += &split.text();

@@ -18,7 +18,7 @@ use super::{
 use crate::model::{
     section::{Mark, Section},
     section_filter::Hidden,
-    unended_sections::UnendedSection,
+    unfinished_sections::UnfinishedSection,
 };
 
 /// Writer of sections that come by thread and begin, and of the setup bars before those that do work that was handed over.
@@ -40,7 +40,7 @@ struct Thread {
     /// Its tracks. The first one, its own, has all its sections, if they nest.
     lanes: Vec<Lane>,
     /// Sections that had not ended, in the order of their begins.
-    unended: VecDeque<UnendedSection>,
+    unfinished: VecDeque<UnfinishedSection>,
     /// Work that arrives, in the order in which it does.
     arrivals: VecDeque<Arrival>,
     /// When the work of the last setup bar begins.
@@ -114,12 +114,14 @@ impl Lane {
 impl SectionsByBegin {
     /// Creates a writer that also writes the sections that had not ended, which are in the order of their begins. It hides
     /// sections shorter than `least_ns`, but for those that hand work over, or do such.
-    pub(super) fn new(unended: Vec<UnendedSection>, hand_overs: HandOvers, least_ns: u64) -> Self {
+    pub(super) fn new(unfinished: Vec<UnfinishedSection>, hand_overs: HandOvers, least_ns: u64) -> Self {
         let threads = Threads::default();
         let mut all = Self { threads, hand_overs, least_ns, hidden: Hidden::default() };
-        for section in unended {
+        for section in unfinished {
             if let Some(pid) = section.pid {
-                thread(&mut all.threads, &mut all.hand_overs, (pid, section.tid)).unended.push_back(section);
+                thread(&mut all.threads, &mut all.hand_overs, (pid, section.tid))
+                    .unfinished
+                    .push_back(section);
             }
         }
         all
@@ -136,7 +138,7 @@ impl SectionsByBegin {
         let Self { threads, hand_overs, .. } = self;
         let thread = thread(threads, hand_overs, (pid, tid));
         thread.become_place(place, encoder);
-        thread.begin_unended(section.begin_stamp(), encoder);
+        thread.begin_unfinished(section.begin_stamp(), encoder);
         thread.begin_setups(section.begin_stamp(), encoder);
         let (begin, end, level) = (section.begin_stamp(), section.end_stamp(), level(section));
         let arrivals = thread.take_arrivals(begin, end);
@@ -179,7 +181,7 @@ impl SectionsByBegin {
         let thread = thread(&mut self.threads, &mut self.hand_overs, (pid, tid));
         thread.become_place(place, encoder);
         let at = Stamp::new(time, sequence);
-        thread.begin_unended(at, encoder);
+        thread.begin_unfinished(at, encoder);
         let around = 2 * u16::from(depth);
         let is_over = |(end, level): &(Stamp, u16)| {
             let is_numbered = sequence > 0 && end.sequence > 0;
@@ -196,7 +198,7 @@ impl SectionsByBegin {
     /// Writes what is left; returns what was hidden.
     pub(super) fn finish<W: Write>(self, encoder: &mut impl Encode<W>) -> Hidden {
         for mut thread in self.threads.into_values() {
-            thread.begin_unended(Stamp::new(u64::MAX, u32::MAX), encoder);
+            thread.begin_unfinished(Stamp::new(u64::MAX, u32::MAX), encoder);
             thread.end(encoder);
         }
         self.hand_overs.finish(encoder);
@@ -224,8 +226,8 @@ impl Thread {
     }
 
     /// Writes the sections that begin up to there, and never end: all that follow are in them.
-    fn begin_unended<W: Write>(&mut self, until: Stamp, encoder: &mut impl Encode<W>) {
-        while let Some(section) = self.unended.pop_front_if(|section| section.begin <= until) {
+    fn begin_unfinished<W: Write>(&mut self, until: Stamp, encoder: &mut impl Encode<W>) {
+        while let Some(section) = self.unfinished.pop_front_if(|section| section.begin <= until) {
             if let Some(own) = self.lanes.first_mut() {
                 while own.open.last().is_some_and(|(end, _)| *end <= section.begin) {
                     own.end_innermost(encoder);
@@ -237,7 +239,7 @@ impl Thread {
             }
             if let Some(pid) = section.pid {
                 let track = ThreadTrack::own(pid, section.tid);
-                encoder.begin(section.begin_ns(), track, &slices::unended_label(&section));
+                encoder.begin(section.begin_ns(), track, &slices::unfinished_label(&section));
             }
         }
     }

@@ -56,9 +56,9 @@ fn all_threads(findings: &Findings<'_>, threads: &[ThreadName]) -> Vec<ThreadNam
     let mut all = threads.to_vec();
     let mut known: BTreeSet<(u32, u32)> = all.iter().map(|thread| (thread.pid, thread.tid)).collect();
     let hand_overs = HandOvers::of(findings);
-    let unended = findings.unended_sections(threads.iter().map(|thread| (thread.pid, thread.tid)));
-    let unended = unended.iter().filter_map(|section| Some((section.pid?, section.tid)));
-    let others: BTreeSet<(u32, u32)> = hand_overs.threads().chain(unended).collect();
+    let unfinished = findings.unfinished_sections(threads.iter().map(|thread| (thread.pid, thread.tid)));
+    let unfinished = unfinished.iter().filter_map(|section| Some((section.pid?, section.tid)));
+    let others: BTreeSet<(u32, u32)> = hand_overs.threads().chain(unfinished).collect();
     let others = others.into_iter().filter(|ids| known.insert(*ids));
     all.extend(named(findings, others));
     all

@@ -6,12 +6,12 @@ use nntrace_common::attributes::{Attributes, Reserved};
 
 use super::encoder::Label;
 use crate::{
-    model::{section::Section, unended_sections::UnendedSection},
+    model::{section::Section, unfinished_sections::UnfinishedSection},
     perfetto_schema::own::{ACCOUNT, ATTRIBUTE, ATTRIBUTES, CLASS, ITERATION, LAYER_PHASE, MARK},
 };
 
 /// Returns the label of the slice of a section that had not ended.
-pub(super) fn unended_label(section: &UnendedSection) -> Label<'_> {
+pub(super) fn unfinished_label(section: &UnfinishedSection) -> Label<'_> {
     let mut label = Label { name: Cow::Borrowed(&section.name), ..Label::default() };
     if let Some(tag) = section.tag {
         label.text(LAYER_PHASE, tag.to_string());

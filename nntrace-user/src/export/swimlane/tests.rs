@@ -17,7 +17,7 @@ use super::{
 };
 use crate::model::{
     section::{Mark, Section},
-    unended_sections::UnendedSection,
+    unfinished_sections::UnfinishedSection,
 };
 
 /// Events, as they came.
@@ -132,7 +132,7 @@ struct Open {
 #[derive(Default)]
 struct Thread {
     ended: Vec<Section<'static>>,
-    unended: Vec<UnendedSection>,
+    unfinished: Vec<UnfinishedSection>,
     /// Slices that the sections are.
     expected: Vec<Slice>,
 }
@@ -169,7 +169,7 @@ impl Thread {
         for Open { name, begin, parent } in open {
             let Some(name) = name else { continue };
             thread.expected.push(slice(name.clone(), begin, None, parent));
-            thread.unended.push(UnendedSection {
+            thread.unfinished.push(UnfinishedSection {
                 pid: Some(7),
                 tid: 8,
                 begin: begin.into(),
@@ -190,7 +190,7 @@ impl Thread {
             sorter.take(section);
         }
         let mut kept = Kept::default();
-        let mut sections = SectionsByBegin::new(self.unended.clone(), HandOvers::default(), 0);
+        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
         sorter
             .sorted(|sorted| match sorted {
                 Sorted::Section(section) => sections.take(section, None, &mut kept),
@@ -205,7 +205,7 @@ impl Thread {
         let mut sorted = self.ended.clone();
         sorted.sort_by_key(|section| (section.begin_ns, section.depth));
         let mut kept = Kept::default();
-        let mut sections = SectionsByBegin::new(self.unended.clone(), HandOvers::default(), 0);
+        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
         for section in &sorted {
             sections.take(section, None, &mut kept);
         }
@@ -323,7 +323,7 @@ fn sections_that_overlap_are_on_tracks_of_their_own() {
 #[test]
 fn what_never_ends_is_not_in_what_ends() {
     let mut kept = Kept::default();
-    let unended = |begin: u64, name: &str| UnendedSection {
+    let unfinished = |begin: u64, name: &str| UnfinishedSection {
         pid: Some(7),
         tid: 8,
         begin: begin.into(),
@@ -332,8 +332,11 @@ fn what_never_ends_is_not_in_what_ends() {
         class: Class::Section,
         depth: 0,
     };
-    let mut sections =
-        SectionsByBegin::new(vec![unended(5, "cannot be"), unended(10, "open")], HandOvers::default(), 0);
+    let mut sections = SectionsByBegin::new(
+        vec![unfinished(5, "cannot be"), unfinished(10, "open")],
+        HandOvers::default(),
+        0,
+    );
     for (name, begin, end) in [("a", 0, 10), ("b", 6, 7), ("c", 10, 11)] {
         sections.take(&section(name, begin, end, u8::from(name != "a")), None, &mut kept);
     }

@@ -210,7 +210,7 @@ pub(crate) fn empty() -> Snapshot {
         stacks: Vec::new(),
         functions: Vec::new(),
         details: Vec::new(),
-        unended: Vec::new(),
+        unfinished: Vec::new(),
         iterations: Vec::new(),
         accounts: Vec::new(),
         groups: Vec::new(),

@@ -17,7 +17,7 @@ use nntrace_user::{
         limits::Limits,
         section::Section,
         section_filter::{Hidden, SectionFilter},
-        unended_sections::UnendedSection,
+        unfinished_sections::UnfinishedSection,
     },
     record::{self, OrderedSections},
     replay,
@@ -118,8 +118,8 @@ fn print_traces(cli: &Print) -> Result<ExitCode> {
     let Ended { sections, mut hidden } = ended.take();
     if cli.json_lines {
         let threads = sections.iter().map(|section| (section.pid, section.tid));
-        let unended = replayed.findings().unended_sections(threads);
-        output::write_stdout(&section_list::json_lines(&unended, sections, &filter, &mut hidden)?)?;
+        let unfinished = replayed.findings().unfinished_sections(threads);
+        output::write_stdout(&section_list::json_lines(&unfinished, sections, &filter, &mut hidden)?)?;
     } else {
         let show = match (cli.tree, cli.group) {
             (true, _) => section_list::tree,
@@ -139,11 +139,11 @@ fn print_recording(folder: &Path, cli: &Print) -> Result<ExitCode> {
     let sections = OrderedSections::open(folder)?;
     let filter = cli.sections.filter();
     let by_thread = cli.group.map_or(cli.tree, |group| group == Group::Thread);
-    let unended = unended(&sections, by_thread);
+    let unfinished = unfinished(&sections, by_thread);
     let mut printer = Printer {
         sections: &sections,
         filter: &filter,
-        unended,
+        unfinished,
         json: cli.json_lines,
         by_thread,
         nesting: cli.tree.then(Nesting::default),
@@ -167,16 +167,16 @@ fn print_recording(folder: &Path, cli: &Print) -> Result<ExitCode> {
 }
 
 /// Section that had not ended, with the place of its thread.
-type PlacedUnended = (UnendedSection, Option<u32>);
+type PlacedUnfinished = (UnfinishedSection, Option<u32>);
 
 /// Returns the sections of a recording that had not ended, in the order in which those that ended are printed.
-fn unended(sections: &OrderedSections, by_thread: bool) -> VecDeque<PlacedUnended> {
+fn unfinished(sections: &OrderedSections, by_thread: bool) -> VecDeque<PlacedUnfinished> {
     let threads = sections.threads();
-    let placed = sections.unended().into_iter().map(|section| {
+    let placed = sections.unfinished().into_iter().map(|section| {
         let place = section.pid.and_then(|pid| threads.place(pid, section.tid, section.begin_ns()));
         (section, place)
     });
-    let mut placed: Vec<PlacedUnended> = placed.collect();
+    let mut placed: Vec<PlacedUnfinished> = placed.collect();
     placed.sort_by_key(|(section, place)| order(by_thread, *place, section.begin_ns()));
     placed.into()
 }
@@ -206,7 +206,7 @@ struct Printer<'a> {
     sections: &'a OrderedSections,
     filter: &'a SectionFilter,
     /// Sections that had not ended and are not printed yet, in order.
-    unended: VecDeque<PlacedUnended>,
+    unfinished: VecDeque<PlacedUnfinished>,
     json: bool,
     by_thread: bool,
     /// Open sections, for a tree.
@@ -220,7 +220,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn take(&mut self, section: &Section<'_>, thread: Option<u32>) -> ControlFlow<()> {
-        self.take_unended(order(self.by_thread, thread, section.begin_ns))?;
+        self.take_unfinished(order(self.by_thread, thread, section.begin_ns))?;
         if !self.filter.shows(section) {
             self.hidden.add(section.duration_ns());
             return ControlFlow::Continue(());
@@ -237,28 +237,28 @@ impl Printer<'_> {
 
     /// Takes the sections that have not ended and come before a place in the order, or at it: they are around others of their
     /// instant.
-    fn take_unended(&mut self, until: (u32, u64)) -> ControlFlow<()> {
+    fn take_unfinished(&mut self, until: (u32, u64)) -> ControlFlow<()> {
         let by_thread = self.by_thread;
         while let Some((section, thread)) = self
-            .unended
+            .unfinished
             .pop_front_if(|(section, thread)| order(by_thread, *thread, section.begin_ns()) <= until)
         {
-            let UnendedSection { pid, tid, tag, name, .. } = &section;
-            if !self.filter.shows_unended(*tid, section.begin_ns(), *tag, name) {
+            let UnfinishedSection { pid, tid, tag, name, .. } = &section;
+            if !self.filter.shows_unfinished(*tid, section.begin_ns(), *tag, name) {
                 self.hidden.add(0);
                 continue;
             }
             self.head(thread, *tid, *pid);
             if self.json {
                 let name = self.sections.threads().name(thread);
-                if let Err(error) = section_lines::unended_json(&mut self.lines, &section, Some(name)) {
+                if let Err(error) = section_lines::unfinished_json(&mut self.lines, &section, Some(name)) {
                     self.failure = Some(error.into());
                     return ControlFlow::Break(());
                 }
             } else {
                 let depth =
-                    self.nesting.as_mut().map_or(0, |nesting| nesting.unended_depth(thread, &section));
-                section_lines::unended_text(&mut self.lines, &section, depth);
+                    self.nesting.as_mut().map_or(0, |nesting| nesting.unfinished_depth(thread, &section));
+                section_lines::unfinished_text(&mut self.lines, &section, depth);
             }
             if self.lines.len() >= AT_ONCE {
                 self.write()?;
@@ -295,7 +295,7 @@ impl Printer<'_> {
 
     /// Writes what is left; returns what was hidden.
     fn finish(mut self) -> Result<Hidden> {
-        let is_complete = self.failure.is_none() && self.take_unended((u32::MAX, u64::MAX)).is_continue();
+        let is_complete = self.failure.is_none() && self.take_unfinished((u32::MAX, u64::MAX)).is_continue();
         if is_complete && self.write().is_continue() {
             match io::stdout().lock().flush() {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.failure = Some(error),

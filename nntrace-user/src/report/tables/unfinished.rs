@@ -4,7 +4,7 @@ use nntrace_common::layer::{Layer, Phase};
 
 use crate::report::{
     number_format::{self, UNKNOWN, or_unknown},
-    snapshot::UnendedRow,
+    snapshot::UnfinishedRow,
     terminal_text::{Text, line},
 };
 
@@ -12,7 +12,7 @@ use crate::report::{
 const MOST: usize = 10;
 
 /// Adds a line for each section, the inner ones of a thread indented; nothing where all have ended.
-pub(super) fn table(text: &mut Text, rows: &[UnendedRow]) {
+pub(super) fn table(text: &mut Text, rows: &[UnfinishedRow]) {
     if rows.is_empty() {
         return;
     }
@@ -49,7 +49,7 @@ mod tests {
         let mut text = Text::new();
         table(&mut text, &[]);
         assert_eq!(text, "");
-        let row = |name: &str, depth: u8, layer: Option<Layer>| UnendedRow {
+        let row = |name: &str, depth: u8, layer: Option<Layer>| UnfinishedRow {
             pid: layer.map(|_| 42),
             tid: 43,
             layer,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Section that had not ended when the window did. It is in no other table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct UnendedRow {
+pub struct UnfinishedRow {
     /// Process id; `null` where it is not known.
     pub pid: Option<u32>,
     /// Thread id.

@@ -2,16 +2,16 @@
 
 use nntrace_common::layer::Tag;
 
-use crate::{model::findings::Findings, report::snapshot::UnendedRow};
+use crate::{model::findings::Findings, report::snapshot::UnfinishedRow};
 
 /// Rows at most: a trace that was cut may have a million.
 const MOST: usize = 100;
 
 impl Findings<'_> {
-    pub(super) fn unended_rows(&self) -> Vec<UnendedRow> {
+    pub(super) fn unfinished_rows(&self) -> Vec<UnfinishedRow> {
         let (_, end) = self.window();
-        let rows = self.unended_sections(std::iter::empty()).into_iter().take(MOST);
-        let rows = rows.map(|section| UnendedRow {
+        let rows = self.unfinished_sections(std::iter::empty()).into_iter().take(MOST);
+        let rows = rows.map(|section| UnfinishedRow {
             pid: section.pid,
             tid: section.tid,
             layer: section.tag.map(Tag::layer),

@@ -8,7 +8,7 @@ use super::{Findings, marks::OpenSection, section::class_name};
 
 /// Section that had not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnendedSection {
+pub struct UnfinishedSection {
     /// Process of its thread; `None` where nothing shows it.
     pub pid: Option<u32>,
     /// Thread.
@@ -25,7 +25,7 @@ pub struct UnendedSection {
     pub depth: u8,
 }
 
-impl UnendedSection {
+impl UnfinishedSection {
     /// Returns these sections by thread and begin, from the outermost in, with the names of the hashes and, where that is not
     /// known, the process of each thread.
     pub(crate) fn all(
@@ -73,13 +73,13 @@ impl Findings<'_> {
     /// Returns the sections that had not ended, by thread and begin, from the outermost in. `threads` are processes and their
     /// threads that have sections.
     #[must_use]
-    pub fn unended_sections(&self, threads: impl Iterator<Item = (u32, u32)>) -> Vec<UnendedSection> {
+    pub fn unfinished_sections(&self, threads: impl Iterator<Item = (u32, u32)>) -> Vec<UnfinishedSection> {
         let of_states = self.run.threads.iter().map(|thread| (thread.tid, thread.pid));
         let of_processes = self.run.processes.keys().map(|pid| (*pid, *pid));
         // Later ones win: those that have sections.
         let pids = of_processes.chain(of_states).chain(threads.map(|(pid, tid)| (tid, pid)));
         let pids: BTreeMap<u32, u32> = pids.collect();
         let name = |hash| self.marks.names.text(hash);
-        UnendedSection::all(&self.marks.open, name, |tid| pids.get(&tid).copied())
+        UnfinishedSection::all(&self.marks.open, name, |tid| pids.get(&tid).copied())
     }
 }
