@@ -2,19 +2,21 @@
 
 mod checks;
 mod known_kinds;
+mod open_row;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::{
     app_events::ExecutionCount,
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    layer::Tag,
     power::Residency,
     record::{Total, TotalKey},
-    stack::{Adds, Class, PathStep},
+    stack::{Adds, PathStep},
     time_count::TimeCount,
 };
 use serde::{Deserialize, Serialize};
+
+use open_row::OpenRow;
 
 use super::{
     cause::Cause, clocks::ClockReading, file_identity::FileIdentity, hex, initial_host::InitialHost,
@@ -184,25 +186,6 @@ pub(super) struct PathRow {
     tag: u8,
     class: u8,
     adds: u8,
-}
-
-/// Section that is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct OpenRow {
-    /// `None` where it is not known, and in recordings before version 1.2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
-    tid: u32,
-    begin_ns: u64,
-    #[serde(with = "hex")]
-    name: u64,
-    slot: u16,
-    /// Number of the layer and the phase; `None` where they are not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tag: Option<u8>,
-    /// `None` for a usual section, and in recordings before version 1.2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    class: Option<u8>,
 }
 
 /// Residency of a CPU.
@@ -396,28 +379,6 @@ impl PathRow {
         let mut rows: Vec<Self> = rows.collect();
         rows.sort_unstable_by_key(|row| row.path);
         rows
-    }
-}
-
-impl OpenRow {
-    fn new(section: &OpenSection) -> Self {
-        let OpenSection { pid, tid, begin, name, slot, tag, class } = *section;
-        let class = (class != Class::Section).then_some(class as u8);
-        Self { pid, tid, begin_ns: begin.time, name, slot, tag: tag.map(Tag::index), class }
-    }
-
-    fn section(&self) -> OpenSection {
-        let Self { pid, tid, begin_ns, name, slot, tag, class } = *self;
-        let class = class.and_then(Class::from_code).unwrap_or(Class::Section);
-        OpenSection {
-            pid,
-            tid,
-            begin: begin_ns.into(),
-            name,
-            tag: tag.and_then(Tag::from_index),
-            class,
-            slot,
-        }
     }
 }
 
