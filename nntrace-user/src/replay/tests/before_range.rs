@@ -47,7 +47,7 @@ fn sections_and_iterations() {
         list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(
         list,
-        ["7.000000000 1 2.00 s LR_PE infer iteration 2", "9.000000000 1 not ended infer iteration 3"]
+        ["7.000000000 1 2.00 s LR_PE infer iteration 2", "9.000000000 1 not ended LR_PE infer iteration 3"]
     );
     let graph = crate::export::dot::render(&findings);
     assert_eq!(graph.matches("[label=").count(), 2, "{graph}");
