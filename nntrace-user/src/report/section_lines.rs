@@ -244,7 +244,7 @@ fn put_padded<const WIDTH: usize>(line: &mut Vec<u8>, number: u64, padding: u8) 
 
 /// Columns of a duration.
 const DURATION: usize = 9;
-/// What stands in place of the duration of a section that has not ended.
+/// Text in place of the duration of a section that has not ended.
 pub(super) const NOT_ENDED: &str = "not ended";
 
 /// Adds a duration as [`number_format::duration_ns`] writes it, in nine columns.
