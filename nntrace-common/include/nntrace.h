@@ -358,6 +358,7 @@ NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_g
 /* Bytes of the header in front of the ring, and the words in it of which others than the first change. */
 #define NNTRACE_HEADER_BYTES_ 4096
 #define NNTRACE_CLOCK_ 3
+#define NNTRACE_SECTIONS_ 4
 /* Whether times may be in ticks of the processor's counter. A program whose clock_gettime is not libc's defines NNTRACE_NO_TICKS. */
 #if defined(NNTRACE_NO_TICKS)
 #define NNTRACE_KNOWS_TICKS_ 0
@@ -397,7 +398,13 @@ NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_g
 /* Places in the table of sites, of which half at most are taken. */
 #define NNTRACE_SITES_ 1024U
 /* Marks by the probe after which a thread tries to get a lane. */
+#ifndef NNTRACE_MARKS_BEFORE_
 #define NNTRACE_MARKS_BEFORE_ 64
+#endif
+/* Whether the sections are calls of functions, which engines may make while they prepare a model. */
+#ifndef NNTRACE_SECTIONS_ARE_CALLS_
+#define NNTRACE_SECTIONS_ARE_CALLS_ 0
+#endif
 #define NNTRACE_MILLISECOND_ 1000000U
 #define NNTRACE_SECOND_ 1000000000U
 
@@ -707,6 +714,7 @@ NNTRACE_SLOW_ void nntrace_make_ring_(struct nntrace_lanes_ *lanes, struct nntra
         shared[1] = nntrace_handle();
         shared[2] = size;
         shared[NNTRACE_CLOCK_] = NNTRACE_KNOWS_TICKS_;
+        shared[NNTRACE_SECTIONS_] = NNTRACE_SECTIONS_ARE_CALLS_;
         memset(lane->sites, 0, sizeof lane->sites);
         lane->sites_taken = 0;
         lane->size = size;

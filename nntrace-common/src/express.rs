@@ -30,6 +30,12 @@ pub const ACCEPTED: u64 = 1;
 pub const LEASE_NS: u64 = 2_000_000_000;
 /// First argument of the offering function in place of a file: the ring is half full.
 pub const DOORBELL: i64 = -1;
+/// First argument of the offering function in place of a file: the second is the number of sections that hooks have left out
+/// in the process so far. It is told each time it has doubled.
+pub const SECTIONS_LEFT_OUT: i64 = -2;
+/// First argument of the offering function in place of a file: the second is a number of words that lead to functions, and
+/// could not be changed.
+pub const WORDS_REFUSED: i64 = -3;
 
 /// Offsets of the words of the header, each written by one side.
 pub mod offsets {
@@ -41,6 +47,8 @@ pub mod offsets {
     pub const RING_BYTES: usize = 16;
     /// One of [`clocks`](super::clocks), by the thread. The last one is set before the first record is written.
     pub const CLOCK: usize = 24;
+    /// One of [`sections`](super::sections), by the thread.
+    pub const SECTIONS: usize = 32;
     /// Bytes written so far, by the thread.
     pub const HEAD: usize = 64;
     /// 1 once the thread writes no more to it, by the thread.
@@ -67,6 +75,15 @@ pub mod clocks {
     pub const NS_OR_TICKS: u64 = 1;
     /// [Ticks](crate::ticks).
     pub const TICKS: u64 = 2;
+}
+
+/// What the sections in a lane are.
+pub mod sections {
+    /// Sections that a program marks.
+    pub const MARKED: u64 = 0;
+    /// Calls of an engine's functions: as those that are probed, they are a part of the section around them while the engine
+    /// prepares a model.
+    pub const CALLS: u64 = 1;
 }
 
 /// Kind of a record: the lowest byte of its first word.

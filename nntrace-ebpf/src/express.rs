@@ -36,13 +36,13 @@ const ROOM: u32 = 0;
 /// Index in [`LANES`] of the number of such threads.
 const USED: u32 = 1;
 
-/// Takes the offer of a lane, or its doorbell: `f(int64_t file, uint64_t key)`.
+/// Takes the offer of a lane, its doorbell, or what hooks have left out: `f(int64_t file, uint64_t key)`.
 #[uprobe]
 pub fn lane_offer(ctx: ProbeContext) -> u32 {
     let (Some(file), Some(key)) = (ctx.arg::<i64>(0), ctx.arg::<u64>(1)) else { return 0 };
     if let Some(now) = clock::now_inside()
         && let Some((ids, thread)) = writer(now)
-        && (thread.express.is_on() || (file != DOORBELL && hand_over(now, ids, thread)))
+        && (thread.express.is_on() || file < DOORBELL || (file != DOORBELL && hand_over(now, ids, thread)))
     {
         let Ids { tgid, tid } = ids;
         let kind = RecordKind::Lane as u32;

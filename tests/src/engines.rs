@@ -163,7 +163,19 @@ impl Engine {
     /// # Errors
     /// When one of them fails.
     pub fn launched_with(&self, collector: &str, level: &str, size: Size, runs: u64) -> Result<Traced> {
-        let profiler = Profiler::new()?.args(["--engine-level", level]);
+        self.launched_by(&["--engine-level", level], collector, size, runs)
+    }
+
+    /// Runs a model so often as a command of the profiler with hooks, without a collector of ITT tasks.
+    ///
+    /// # Errors
+    /// When one of them fails.
+    pub fn hooked(&self, size: Size, runs: u64) -> Result<Traced> {
+        self.launched_by(&["--hooks"], "/no/such/collector.so", size, runs)
+    }
+
+    fn launched_by(&self, options: &[&str], collector: &str, size: Size, runs: u64) -> Result<Traced> {
+        let profiler = Profiler::new()?.args(options);
         let profiler = profiler.env(itt::VARIABLE, collector).env("PYTHONDONTWRITEBYTECODE", "1");
         let Run { snapshot, ended } = profiler.launch(self.words(size, runs)?)?;
         let ended = ended.expect_code(0)?;

@@ -10,10 +10,10 @@ use clap::Args;
 
 use crate::{
     engines::{self, Engine, Size},
-    itt,
     run::{as_root, cargo, command, run, target_dir},
     setup,
     side_by_side::{self, Part},
+    target_libraries,
 };
 
 /// The profile of the two programs: compiled fast.
@@ -37,7 +37,7 @@ pub struct Demo {
 pub fn build() -> Result<()> {
     setup::build()?;
     run(cargo("build").arg("--release"))?;
-    itt::beside("release")
+    target_libraries::beside("release")
 }
 
 impl Demo {
@@ -74,7 +74,7 @@ fn prepare() -> Result<()> {
         Part::new("the kernel's tracing files", setup::live),
     ])?;
     build_programs(&["--bins"])?;
-    itt::beside(PROFILE)
+    target_libraries::beside(PROFILE)
 }
 
 /// Compiles these of the demo's programs. Both packages are named always: with other features the libraries that they share

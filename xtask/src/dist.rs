@@ -20,9 +20,9 @@ use crate::{
     arch::Arch,
     cross::Cross,
     dist::tree::Tree,
-    emulator, itt,
+    emulator,
     run::{command, quietly, run, target_dir},
-    vm,
+    target_libraries, vm,
 };
 
 /// Name of the program.
@@ -62,7 +62,8 @@ pub struct Dist {
 /// Files for one architecture.
 struct Built {
     program: Vec<u8>,
-    library: Vec<u8>,
+    /// Libraries that targets load, in the order of [`target_libraries::ALL`].
+    libraries: Vec<Vec<u8>>,
 }
 
 /// Files that are the same for all architectures.
@@ -94,7 +95,7 @@ impl Dist {
         let shared = Shared::gather(&own)?;
         let (mut sums, mut archives) = (String::new(), Vec::new());
         for (arch, program) in &programs {
-            let built = Built { program: read(program)?, library: library(*arch)? };
+            let built = Built { program: read(program)?, libraries: libraries(*arch)? };
             let stem = format!("{NAME}-{VERSION}-{arch}-linux");
             let archive = shared.archive(&stem, &built).packed()?;
             let package = deb::package(*arch, shared.time, &shared.package(&built)?)?;
@@ -130,12 +131,15 @@ fn program(arch: Arch) -> Result<PathBuf> {
     Ok(stripped)
 }
 
-/// Builds the library for ITT for an architecture, without symbols.
-fn library(arch: Arch) -> Result<Vec<u8>> {
-    println!("building   {} for {arch}", itt::LIBRARY);
-    let library = itt::for_arch(arch)?;
-    check_places(&library)?;
-    read(&library)
+/// Builds the libraries that targets load for an architecture, without symbols.
+fn libraries(arch: Arch) -> Result<Vec<Vec<u8>>> {
+    let names = target_libraries::ALL.map(|library| library.file);
+    println!("building   {} for {arch}", names.join(", "));
+    let checked = |library: &PathBuf| {
+        check_places(library)?;
+        read(library)
+    };
+    target_libraries::for_arch(arch)?.iter().map(checked).collect()
 }
 
 /// Checks that a file does not reveal where it was built.
@@ -156,6 +160,15 @@ fn place<'a>(program: &[u8], workspace: &'a Path) -> Option<Cow<'a, str>> {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| path.display().to_string())
+}
+
+impl Built {
+    /// Adds the libraries to a folder of a tree.
+    fn add_libraries(&self, tree: &mut Tree, folder: &str) {
+        for (library, content) in target_libraries::ALL.iter().zip(&self.libraries) {
+            tree.add(format!("{folder}/{}", library.file), content, false);
+        }
+    }
 }
 
 impl Shared {
@@ -188,7 +201,7 @@ impl Shared {
     fn archive(&self, stem: &str, built: &Built) -> Tree {
         let mut tree = Tree::new(self.time);
         tree.add(format!("{stem}/{NAME}"), &built.program, true);
-        tree.add(format!("{stem}/{}", itt::LIBRARY), &built.library, false);
+        built.add_libraries(&mut tree, stem);
         tree.add(format!("{stem}/{NAME}.1"), &self.manual, false);
         for ((_, name, _), text) in SHELLS.iter().zip(&self.completions) {
             tree.add(format!("{stem}/completions/{name}"), text, false);
@@ -206,7 +219,7 @@ impl Shared {
     fn package(&self, built: &Built) -> Result<Tree> {
         let mut tree = Tree::new(self.time);
         tree.add(format!("usr/bin/{NAME}"), &built.program, true);
-        tree.add(format!("usr/lib/{NAME}/{}", itt::LIBRARY), &built.library, false);
+        built.add_libraries(&mut tree, &format!("usr/lib/{NAME}"));
         tree.add(format!("usr/share/man/man1/{NAME}.1.gz"), &tree::gzip(&self.manual)?, false);
         for ((.., path), text) in SHELLS.iter().zip(&self.completions) {
             tree.add((*path).to_owned(), text, false);
@@ -243,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_is_where_the_program_looks_for_it() {
+    fn the_libraries_are_where_the_program_looks_for_them() {
         let shared = Shared {
             manual: Vec::new(),
             completions: vec![Vec::new(); SHELLS.len()],
@@ -251,18 +264,20 @@ mod tests {
             headers: Vec::new(),
             time: 7,
         };
-        let built = Built { program: b"program".to_vec(), library: b"library".to_vec() };
+        let libraries = target_libraries::ALL.map(|library| library.file.as_bytes().to_vec()).to_vec();
+        let built = Built { program: b"program".to_vec(), libraries };
         let path_of = |tree: &Tree, wanted: &[u8]| {
             let found = tree.files().find(|(_, content)| *content == wanted);
             found.map(|(path, _)| PathBuf::from(path)).unwrap()
         };
         let archive = shared.archive("nntrace", &built);
-        let [program, library] = [&built.program, &built.library].map(|content| path_of(&archive, content));
-        assert_eq!(library, program.with_file_name(itt::LIBRARY));
         let package = shared.package(&built).unwrap();
-        let [program, library] = [&built.program, &built.library].map(|content| path_of(&package, content));
+        let [beside, program] = [&archive, &package].map(|tree| path_of(tree, &built.program));
         let usr = program.ancestors().nth(2).unwrap();
-        assert_eq!(library, usr.join("lib/nntrace-bpf").join(itt::LIBRARY));
+        for (library, content) in target_libraries::ALL.iter().zip(&built.libraries) {
+            assert_eq!(path_of(&archive, content), beside.with_file_name(library.file));
+            assert_eq!(path_of(&package, content), usr.join("lib/nntrace-bpf").join(library.file));
+        }
     }
 
     #[test]

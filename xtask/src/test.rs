@@ -11,10 +11,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{
-    engines, itt,
+    engines,
     run::{as_root, cargo, command, is_root, run, target_dir},
     setup,
     side_by_side::{self, Part},
+    target_libraries,
 };
 
 /// Packages with tests.
@@ -33,7 +34,7 @@ pub fn run_all(args: &[String]) -> Result<()> {
         }),
         Part::new("tests and programs", || {
             programs = build()?;
-            itt::beside("debug")
+            target_libraries::beside("debug")
         }),
     ])?;
     if args.is_empty() {

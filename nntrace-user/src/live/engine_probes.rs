@@ -1,6 +1,8 @@
 //! Probes on engines: each file that holds one is examined and probed once, however many processes map it.
 
 mod description;
+mod hooking;
+mod plan;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +18,11 @@ use nntrace_common::{
 };
 use thiserror::Error;
 
-use self::description::{Description, describe, has_own_names};
+pub(crate) use self::hooking::Mapping;
+use self::{
+    description::{Description, describe, has_own_names},
+    hooking::Hooking,
+};
 use super::{
     engines::{
         catalog::{Catalog, UnknownEngine},
@@ -24,6 +30,7 @@ use super::{
         probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
+    hooks::{self, Hooks},
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
@@ -56,12 +63,20 @@ pub struct EngineOptions {
     pub level: EngineLevel,
     /// Takes what the user has to know before it happens.
     pub announce: fn(&str),
+    /// Hooks in the processes of a command that has their library; `None`: all functions are probed.
+    pub hooks: Option<Hooks>,
 }
 
 impl Default for EngineOptions {
     /// No engine.
     fn default() -> Self {
-        Self { names: Some(Vec::new()), maps: Vec::new(), level: EngineLevel::Run, announce: |_| {} }
+        Self {
+            names: Some(Vec::new()),
+            maps: Vec::new(),
+            level: EngineLevel::Run,
+            announce: |_| {},
+            hooks: None,
+        }
     }
 }
 
@@ -121,6 +136,7 @@ pub(crate) struct EngineProbes {
     catalog: Catalog,
     level: EngineLevel,
     announce: fn(&str),
+    hooking: Hooking,
     /// Whether the programs need the texts of all names.
     emits_begins: bool,
     examined: HashSet<ObjectId>,
@@ -146,6 +162,7 @@ impl EngineProbes {
             catalog,
             level: options.level,
             announce: options.announce,
+            hooking: Hooking::new(options.hooks.clone()),
             emits_begins,
             examined: HashSet::new(),
             touched: HashSet::new(),
@@ -157,8 +174,28 @@ impl EngineProbes {
         })
     }
 
-    /// Examines the files among these that are new, and probes the engines in them.
-    pub(crate) fn follow(&mut self, kernel: &mut Kernel, names: &mut Names, objects: &[Object]) {
+    /// Takes the lanes of threads with hooked functions.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn take_lanes(&mut self, kernel: &mut Kernel) -> Result<(), KernelError> {
+        self.hooking.take_lanes(kernel)
+    }
+
+    /// Whether a file is the library of the hooks, of this run or of another one.
+    pub(crate) fn is_hooks_library(&self, object: ObjectId, path: &Path) -> bool {
+        self.hooking.is_library(object) || hooks::is_library(path)
+    }
+
+    /// Examines the files among these that are new, and probes the engines in them, or plans their hooks where the process that
+    /// maps them is known and has the library.
+    pub(crate) fn follow(
+        &mut self,
+        kernel: &mut Kernel,
+        names: &mut Names,
+        process: Option<Mapping<'_>>,
+        objects: &[Object],
+    ) {
         if self.catalog.maps().is_empty() {
             return;
         }
@@ -166,9 +203,10 @@ impl EngineProbes {
         {
             self.catalog.leave_to_itt();
         }
+        self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
         for object in objects {
             if self.examined.insert(object.id)
-                && let Err(error) = self.examine(kernel, names, object)
+                && let Err(error) = self.examine(kernel, names, process, object)
             {
                 self.notes
                     .push(format!("{}: not searched for engines: {error}", object.display_path.display()));
@@ -204,18 +242,21 @@ impl EngineProbes {
         &mut self,
         kernel: &mut Kernel,
         names: &mut Names,
+        process: Option<Mapping<'_>>,
         object: &Object,
     ) -> Result<(), ExamineError> {
-        let resolved = match examine(&object.path, &self.catalog, self.level) {
+        let wants_hooks = self.hooking.is_possible(process);
+        let mut resolved = match examine(&object.path, &self.catalog, self.level, wants_hooks) {
             Ok(resolved) => resolved,
             // Whatever is no program of a known kind has no engine.
             Err(error) if error.is_other_kind() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        for engine in resolved {
+        let hooked = self.plan(object, &mut resolved);
+        for (engine, hooked) in resolved.into_iter().zip(hooked) {
             let version = engine.version.as_ref().map(ToString::to_string);
             log::info!(
-                "{} contains {} {} ({}): {} functions",
+                "{} contains {} {} ({}): {} functions to probe, {hooked} to hook",
                 object.display_path.display(),
                 engine.engine,
                 version.as_deref().unwrap_or("of an unknown version"),
@@ -230,17 +271,28 @@ impl EngineProbes {
             let probed =
                 attach(kernel, names, object, &engine.probes, &mut self.compared, self.emits_begins)?;
             self.notes.extend(probed.refused);
-            if probed.functions > 0 {
+            if probed.functions + hooked > 0 {
                 self.engines.push(ProbedEngine {
                     engine: engine.engine,
                     about: engine.parts.join("; "),
                     version,
                     file: object.display_path.display().to_string(),
                     functions: probed.functions,
+                    hooked,
                 });
             }
         }
         Ok(())
+    }
+
+    /// Plans the functions of a file that can be hooked, which are then not among its engines' probes; returns their number for
+    /// each engine.
+    fn plan(&mut self, object: &Object, engines: &mut [Resolved]) -> Vec<usize> {
+        let mut groups: Vec<_> = engines.iter_mut().map(|engine| &mut engine.probes).collect();
+        self.hooking.plan(object, &mut groups).unwrap_or_else(|note| {
+            self.notes.push(note);
+            vec![0; engines.len()]
+        })
     }
 
     /// Brings the literals of a process's own program into memory, where an engine is probed: the path of a model often is
@@ -427,6 +479,7 @@ fn attach(
 impl fmt::Display for ProbedEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-        write!(f, "{}{version} in {}: {} functions are probed", self.about, self.file, self.functions)
+        write!(f, "{}{version} in {}: {} functions are probed", self.about, self.file, self.functions)?;
+        if self.hooked > 0 { write!(f, ", {} are hooked", self.hooked) } else { Ok(()) }
     }
 }

@@ -9,7 +9,9 @@
 mod accounting;
 mod lane_thread;
 mod lane_totals;
+mod left_out;
 pub(super) mod offers;
+mod open_calls;
 mod ring;
 mod room;
 mod tick_clock;
@@ -19,7 +21,7 @@ use std::{collections::BTreeMap, fs::File, io, time::Duration};
 use nntrace_common::{
     app_events::{ExecutionCount, ExecutionKey},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    express::{DOORBELL, UNIT},
+    express::{DOORBELL, SECTIONS_LEFT_OUT, UNIT, WORDS_REFUSED},
     mark::Prefix,
     record::{
         ForwardedRecord, Forwarding, HandoverRecord, LaneRecord, LostRecords, ProcessRecord, Record,
@@ -32,6 +34,7 @@ use rustc_hash::FxHashMap;
 use self::{
     accounting::{Accounting, Sums},
     lane_thread::{Forwarded, ForwardedMark, Gap, LaneThread, LastEvent, MarkCounts},
+    left_out::LeftOut,
     ring::{LaneError, Ring},
     room::Grants,
     tick_clock::{Line, TickClock},
@@ -149,6 +152,7 @@ pub(crate) struct Express {
     waiting: Vec<ExpressEvent>,
     handed_over: u64,
     refused: BTreeMap<String, u64>,
+    left_out: LeftOut,
     grants: Grants,
     clock: TickClock,
     /// Conversion of ticks at the last look, where there is one.
@@ -175,6 +179,7 @@ impl Express {
             waiting: Vec::new(),
             handed_over: 0,
             refused: BTreeMap::new(),
+            left_out: LeftOut::default(),
             grants: Grants::default(),
             clock: TickClock::new(),
             line: None,
@@ -222,6 +227,15 @@ impl Express {
             let marks = ThreadMarks::new(stack, *is_marked != 0, tid, held);
             self.threads.insert(tid, LaneThread::new(tgid, tid, marks, time));
             return;
+        }
+        match kind {
+            EventKind::Lane(LaneRecord { file: SECTIONS_LEFT_OUT, key, .. }) => {
+                return self.left_out.sections(tgid, key);
+            }
+            EventKind::Lane(LaneRecord { file: WORDS_REFUSED, key, .. }) => {
+                return self.left_out.words(tgid, key);
+            }
+            _ => {}
         }
         let Some(thread) = self.threads.get_mut(&tid) else {
             let is_last = matches!(kind, EventKind::Ends(LastEvent { number: None, .. }));
@@ -410,22 +424,23 @@ impl Express {
     /// no room in a ring.
     #[must_use]
     pub(crate) fn facts(&self, lost: u64) -> Option<ExpressUse> {
-        (self.handed_over > 0).then_some(ExpressUse {
+        (self.handed_over > 0 || self.left_out.marks() > 0).then_some(ExpressUse {
             threads: self.handed_over,
             marks: self.counts.by_lane,
             probed: self.counts.by_probe,
-            lost,
+            lost: lost.saturating_add(self.left_out.marks()),
             damaged: self.counts.broken,
         })
     }
 
     /// Returns notes on lanes that were offered and not read.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
-        self.refused.iter().map(|(reason, count)| {
+        let refused = self.refused.iter().map(|(reason, count)| {
             format!(
                 "{count} lanes that threads offered are not read, whose marks take the probe instead: {reason}"
             )
-        })
+        });
+        refused.chain(self.left_out.notes())
     }
 }
 

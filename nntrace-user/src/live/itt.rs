@@ -4,15 +4,13 @@
 //! The library is compiled from `nntrace-common/itt`; `docs/itt.md` has what is seen through it.
 
 use std::{
-    env,
-    fs::File,
-    io,
+    env, io,
     path::{Path, PathBuf},
 };
 
 use thiserror::Error;
 
-use super::target::exports;
+use super::{target::exports, target_library};
 use crate::caller::RunAs;
 
 /// Variable by which the static part of ITT in a 64-bit library finds a collector.
@@ -21,8 +19,6 @@ pub const VARIABLE: &str = "INTEL_LIBITTNOTIFY64";
 pub const LEVEL: &str = "NNTRACE_ITT";
 /// File name of our collector.
 const LIBRARY: &str = "libnntrace-itt.so";
-/// Its folder in a package, from that of the program on.
-const PACKAGED: &str = "../lib/nntrace-bpf";
 /// Symbol that it alone exports.
 const SYMBOL: &str = "nntrace_itt_collector";
 
@@ -51,26 +47,11 @@ pub fn environment(enabled: bool, user: Option<&RunAs>) -> Result<Option<PathBuf
     if !enabled || env::var_os(VARIABLE).is_some() {
         return Ok(None);
     }
-    let Some(library) = library() else { return Ok(None) };
-    let (checked, user) = match user {
-        Some(user) => (user.may_read(&library), user.name()),
-        None => (File::open(&library).map(drop), "the current user".to_owned()),
-    };
-    match checked {
+    let Some(library) = target_library::find(LIBRARY) else { return Ok(None) };
+    match target_library::check_readable(&library, user) {
         Ok(()) => Ok(Some(library)),
-        Err(reason) => Err(Unreadable { library, user, reason }),
+        Err((user, reason)) => Err(Unreadable { library, user, reason }),
     }
-}
-
-/// Returns the path of the library: beside this program, as in an unpacked archive or a build, or in the package's folder.
-fn library() -> Option<PathBuf> {
-    library_of(&env::current_exe().ok()?)
-}
-
-fn library_of(program: &Path) -> Option<PathBuf> {
-    let folder = program.parent()?;
-    let paths = [folder.to_owned(), folder.join(PACKAGED)].map(|folder| folder.join(LIBRARY));
-    paths.into_iter().find_map(|path| path.canonicalize().ok())
 }
 
 /// Whether a file is this library, whatever its name. One that cannot be read is not.
@@ -80,25 +61,7 @@ pub(crate) fn is_collector(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-
-    #[test]
-    fn the_library_beside_the_program_comes_before_the_packaged_one() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        let program = root.join("bin/nntrace-bpf");
-        fs::create_dir_all(root.join("bin")).unwrap();
-        fs::create_dir_all(root.join("lib/nntrace-bpf")).unwrap();
-        assert_eq!(library_of(&program), None);
-        let packaged = root.join("lib/nntrace-bpf").join(LIBRARY);
-        fs::write(&packaged, "").unwrap();
-        assert_eq!(library_of(&program), Some(packaged));
-        let beside = root.join("bin").join(LIBRARY);
-        fs::write(&beside, "").unwrap();
-        assert_eq!(library_of(&program), Some(beside));
-    }
 
     #[test]
     fn nothing_is_set_unless_it_is_enabled() {

@@ -263,7 +263,8 @@ impl Session {
         for library in &options.libraries {
             match Object::at(library) {
                 Ok(object) => {
-                    engines.follow(&mut kernel, &mut model.marks.names, std::slice::from_ref(&object));
+                    let objects = std::slice::from_ref(&object);
+                    engines.follow(&mut kernel, &mut model.marks.names, None, objects);
                     probes.search_file(&mut kernel, object);
                 }
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
@@ -272,6 +273,7 @@ impl Session {
         let driver_calls = DriverCalls::new(options.driver_calls, &mut kernel);
         if options.express != ExpressLane::Never {
             kernel.allow_lanes()?;
+            engines.take_lanes(&mut kernel)?;
         }
         if !options.calls.is_empty() {
             kernel.attach_call_events()?;

@@ -145,6 +145,15 @@ pub struct ProbedEngine {
     pub file: String,
     /// Number of functions that are probed.
     pub functions: usize,
+    /// Number of functions that are hooked in the processes of a command instead.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hooked: usize,
+}
+
+/// Whether a number is 0, which snapshots leave out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Cost of measuring. How long programs take is known from the kernel's own BPF statistics, which not every user may switch

@@ -89,7 +89,7 @@ pub(super) fn describe(probe: &EngineProbe, begun_by: Option<u32>) -> Result<Des
 }
 
 /// Returns the hash of a name, and the name as it is hashed: `#` begins attributes in marks, and a name has none.
-fn named(name: &str) -> (u64, String) {
+pub(super) fn named(name: &str) -> (u64, String) {
     let mut text = name.replace(['#', '\n', '\0'], ".");
     let mut end = text.len().min(mark::MARK_BYTES - 1);
     while !text.is_char_boundary(end) {

@@ -171,7 +171,7 @@ impl Survey {
     }
 
     fn examine(&mut self, path: &Path, shown: &Path, maps: &EngineMaps) {
-        match examine(path, &maps.0, Level::Op) {
+        match examine(path, &maps.0, Level::Op, false) {
             Ok(engines) => {
                 self.examined += 1;
                 self.engines.extend(engines.into_iter().map(|engine| FoundEngine::of(engine, shown)));

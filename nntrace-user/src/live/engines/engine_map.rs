@@ -160,6 +160,8 @@ pub(in crate::live) struct ProbeEntry {
     pub(in crate::live) label: Option<String>,
     /// Whether it returns an object in memory that the caller provides.
     pub(in crate::live) returns_in_memory: bool,
+    /// Number of its arguments in the source, where all of them are in registers, one each: it may be hooked then.
+    pub(in crate::live) arguments: Option<u8>,
     /// Whether nothing in it can be thrown, cancelled or jumped over.
     pub(in crate::live) is_nothrow: bool,
     /// Whether pool threads call it.

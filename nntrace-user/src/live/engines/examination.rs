@@ -18,7 +18,8 @@ use crate::live::target::{ElfErrorReason, with_file};
 /// also be larger than any disk, with holes.
 const MOST_BYTES: usize = 4 << 30;
 
-/// Returns the engines of a catalog that a file contains, resolved for a level.
+/// Returns the engines of a catalog that a file contains, resolved for a level; with the words that lead to their
+/// functions, where hooks are wanted.
 ///
 /// The file is mapped, not read: what is not looked at takes no memory.
 ///
@@ -28,10 +29,11 @@ pub(in crate::live) fn examine(
     path: &Path,
     catalog: &Catalog,
     level: Level,
+    wants_hooks: bool,
 ) -> Result<Vec<Resolved>, ElfErrorReason> {
     with_library(path, |library| {
         let recognized = recognition::engines_in(library, catalog);
-        resolve::resolve(library, &recognized, level)
+        resolve::resolve(library, &recognized, level, wants_hooks)
     })
 }
 

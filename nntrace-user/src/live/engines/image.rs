@@ -78,6 +78,7 @@ struct Segment {
     size: u64,
     offset: u64,
     is_code: bool,
+    is_writable: bool,
 }
 
 /// ELF file seen by address. Addresses are those of the file, which the loader shifts by a constant.
@@ -200,6 +201,13 @@ impl<'data> Image<'data> {
         next.checked_sub(1).is_some_and(|last| self.code[last].contains(&address))
     }
 
+    /// Whether an aligned word of data lies at an address: the loader writes it, and programs may.
+    pub(in crate::live) fn is_data_word(&self, address: u64) -> bool {
+        let is_within = |segment: &Segment| segment.size - (address - segment.address) >= 8;
+        address.is_multiple_of(8)
+            && self.segment(address).is_some_and(|segment| segment.is_writable && is_within(segment))
+    }
+
     /// Returns the offset in the file of what is at an address.
     pub(in crate::live) fn file_offset(&self, address: u64) -> Option<u64> {
         let segment = self.segment(address)?;
@@ -244,6 +252,12 @@ impl<'data> Image<'data> {
     /// As [`Self::pointer`], without the name of a symbol.
     pub(super) fn target(&self, address: u64) -> Option<Target> {
         self.relocations().target(self, address).or_else(|| self.fixed_target(address))
+    }
+
+    /// Calls a function for each pointer that the loader writes before any code of the file runs: where it is, and where
+    /// it leads.
+    pub(super) fn for_each_loaded_pointer(&self, mut visit: impl FnMut(u64, Target)) {
+        self.relocations().for_each_at_load(self, &mut visit);
     }
 
     /// Calls a function for each pointer in the file: where it is, and where it leads.
@@ -291,7 +305,9 @@ fn loaded(programs: &[elf::ProgramHeader64<LittleEndian>], length: u64) -> Vec<S
             // Neither the end of the file nor that of the addresses is exceeded.
             let most = length.saturating_sub(offset).min(END.saturating_sub(address));
             let size = program.p_filesz(ENDIAN).min(most);
-            Segment { address, size, offset, is_code: program.p_flags(ENDIAN).contains(elf::PF_X) }
+            let flags = program.p_flags(ENDIAN);
+            let (is_code, is_writable) = (flags.contains(elf::PF_X), flags.contains(elf::PF_W));
+            Segment { address, size, offset, is_code, is_writable }
         })
         .filter(|segment| segment.size > 0)
         .take(MOST_SEGMENTS)

@@ -124,6 +124,15 @@ pub(in crate::live) struct NameRecipe {
     pub(in crate::live) values: Vec<String>,
 }
 
+/// Function that may be hooked: the words that lead to it can be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::live) struct Hook {
+    /// Address of the function's first instruction, as linked.
+    pub(in crate::live) address: u64,
+    /// Addresses, as linked, of the words in the file's data that the loader makes point to it, ascending.
+    pub(in crate::live) words: Vec<u64>,
+}
+
 /// Probe of one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::live) struct EngineProbe {
@@ -153,6 +162,8 @@ pub(in crate::live) struct EngineProbe {
     pub(in crate::live) kind: Kind,
     /// Whether pool threads call it, inside of an execution of another thread.
     pub(in crate::live) on_workers: bool,
+    /// Way to hook the function; `Some` where it may be hooked.
+    pub(in crate::live) hook: Option<Hook>,
 }
 
 impl EngineProbe {

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod ends;
+mod hooks;
 pub(in crate::live) mod stubs;
 
 use std::{collections::HashSet, fmt::Write as _, path::PathBuf};
@@ -48,11 +49,12 @@ pub(in crate::live) struct Resolved {
 }
 
 /// Resolves the engines that were recognized in a file, each with all its parts. Entries of a higher level are not
-/// looked for.
+/// looked for, and words that lead to functions only where hooks are wanted.
 pub(in crate::live) fn resolve(
     library: &Library<'_, '_>,
     recognized: &[Recognized<'_>],
     level: Level,
+    wants_hooks: bool,
 ) -> Vec<Resolved> {
     let bounds = FunctionBounds::of(library.image());
     let mut all: Vec<Resolved> = Vec::new();
@@ -80,13 +82,15 @@ pub(in crate::live) fn resolve(
         );
         resolved.sureness = resolved.sureness.max(part.sureness);
         resolved.is_tested &= part.map.is_tested;
-        let mut resolver = Resolver { library, bounds: &bounds, version: version.as_ref(), resolved };
+        let mut resolver =
+            Resolver { library, bounds: &bounds, version: version.as_ref(), wants_hooks, resolved };
         resolver.part(part.map, level);
         resolved.version = resolved.version.take().or(version);
     }
     for resolved in &mut all {
         resolved.note_missing_runs(recognized, level);
     }
+    hooks::find_words(library.image(), all.iter_mut().flat_map(|resolved| &mut resolved.probes));
     all
 }
 
@@ -119,6 +123,7 @@ struct Resolver<'a, 'image, 'data> {
     library: &'a Library<'image, 'data>,
     bounds: &'a FunctionBounds<'image, 'data>,
     version: Option<&'a Version>,
+    wants_hooks: bool,
     resolved: &'a mut Resolved,
 }
 
@@ -211,6 +216,7 @@ impl Resolver<'_, '_, '_> {
         })?;
         let offset = image.file_offset(point.address)?;
         let name = self.recipe(entry, &candidate, left);
+        let hook = if self.wants_hooks { hooks::hook(entry, &candidate) } else { None };
         Some(EngineProbe {
             function: candidate.function,
             map_line: entry.line.clone(),
@@ -225,6 +231,7 @@ impl Resolver<'_, '_, '_> {
             end,
             kind: self.kind(entry),
             on_workers: entry.on_workers,
+            hook,
         })
     }
 

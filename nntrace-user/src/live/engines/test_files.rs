@@ -171,7 +171,7 @@ impl Writer {
         file.extend([64_u16, 56, 4, 64, 0, 0].map(u16::to_le_bytes).concat());
         let dynamic_size = tables.len() as u64 - dynamic;
         let programs = [
-            (elf::PT_LOAD.0, 4_u32, DATA_OFFSET as u64, DATA, self.data.len() as u64),
+            (elf::PT_LOAD.0, 6_u32, DATA_OFFSET as u64, DATA, self.data.len() as u64),
             (elf::PT_LOAD.0, 5, code_offset as u64, CODE, self.code.len() as u64),
             (elf::PT_LOAD.0, 6, tables_offset as u64, TABLES, tables.len() as u64),
             (elf::PT_DYNAMIC.0, 6, tables_offset as u64 + dynamic, TABLES + dynamic, dynamic_size),

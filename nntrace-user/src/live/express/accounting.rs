@@ -105,6 +105,18 @@ impl<'a> Accounting<'a> {
         Site { begin, payload }
     }
 
+    /// Returns the section that a mark begins; `None` if it begins none.
+    pub(super) fn section(&mut self, mark: &Mark<'_>) -> Option<ParsedBegin> {
+        match mark {
+            Mark::Site(site) => Some(site.begin),
+            Mark::Forwarded(begin) => Some(**begin),
+            Mark::Text(text) if mark::kind(*text) == Some(Kind::Begin) => {
+                Some(self.sums.begins.read(text, &mut self.model.marks.names))
+            }
+            Mark::End | Mark::Text(_) => None,
+        }
+    }
+
     /// Accounts a mark of a thread at `now` (ns).
     #[inline]
     pub(super) fn mark(&mut self, ids: (u32, u32), marks: &mut ThreadMarks, now: u64, mark: &Mark<'_>) {

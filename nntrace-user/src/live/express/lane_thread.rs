@@ -12,6 +12,7 @@ use nntrace_common::{
 
 use super::{
     accounting::{Accounting, Mark},
+    open_calls::{HookedSections, OpenCalls},
     ring::Ring,
     tick_clock::Line,
 };
@@ -113,6 +114,8 @@ pub(super) struct LaneThread {
     gaps: VecDeque<Gap>,
     /// Time of the last mark, ns.
     last: u64,
+    /// Sections that are open, and hooked calls.
+    hooked: HookedSections,
     /// Newest of what is known at the last look.
     looked_at: Newest,
     /// The same, of the last look that was confirmed.
@@ -136,6 +139,7 @@ impl LaneThread {
             expected: after_forwarded(0),
             gaps: VecDeque::new(),
             last: time,
+            hooked: HookedSections::default(),
             looked_at: Newest::default(),
             settled: Newest::default(),
             ends: None,
@@ -294,10 +298,19 @@ impl LaneThread {
         let ids = (self.tgid, self.tid);
         let mark = match &mark.mark {
             ForwardedMark::Begin(begin) => Mark::Forwarded(begin),
-            ForwardedMark::End => Mark::End,
+            ForwardedMark::End => {
+                let mut calls = self.rings.iter_mut().find_map(|ring| ring.calls.as_mut());
+                while self.hooked.is_left(self.marks.stack().depth(), calls.as_deref_mut()) {
+                    accounting.mark(ids, &mut self.marks, self.last, &Mark::End);
+                }
+                Mark::End
+            }
             ForwardedMark::Text(text) => Mark::Text(text),
         };
         accounting.mark(ids, &mut self.marks, self.last, &mark);
+        if matches!(mark, Mark::Forwarded(_)) {
+            self.hooked.begun(self.marks.stack().depth(), false);
+        }
     }
 
     /// Accounts the marks in lanes up to `until` (ns): those that were looked at, or all.
@@ -308,14 +321,14 @@ impl LaneThread {
         counts: &mut MarkCounts,
         accounting: &mut Accounting<'_>,
     ) {
-        let Self { tgid, tid, marks, rings, last, .. } = self;
+        let Self { tgid, tid, marks, rings, last, hooked, .. } = self;
         let ids = (*tgid, *tid);
         if let [ring] = &mut rings[..] {
             while (all || ring.is_seen())
                 && let Some(head) = ring.peek(|text| accounting.site(text)).filter(|head| head.time <= until)
             {
                 *last = head.time.max(*last);
-                take(ids, marks, *last, ring, &head, accounting);
+                take(ids, (marks, hooked), *last, ring, &head, accounting);
                 counts.by_lane += 1;
             }
             return;
@@ -334,7 +347,7 @@ impl LaneThread {
                 break;
             }
             *last = time.max(*last);
-            take(ids, marks, *last, &mut rings[number], &head, accounting);
+            take(ids, (marks, hooked), *last, &mut rings[number], &head, accounting);
             counts.by_lane += 1;
         }
     }
@@ -397,20 +410,44 @@ impl LaneThread {
 #[inline]
 fn take(
     ids: (u32, u32),
-    marks: &mut ThreadMarks,
+    (marks, hooked): (&mut ThreadMarks, &mut HookedSections),
     time: u64,
     ring: &mut Ring,
     head: &Head,
     accounting: &mut Accounting<'_>,
 ) {
-    match head.kind {
-        Kind::End => accounting.mark(ids, marks, time, &Mark::End),
-        Kind::Text => accounting.mark(ids, marks, time, &Mark::Text(ring.text(head))),
-        _ => {
-            if let Some(site) = ring.site(head) {
-                accounting.mark(ids, marks, time, &Mark::Site(site));
-            }
+    let calls = ring.calls;
+    let mark = match head.kind {
+        Kind::End => Some(Mark::End),
+        Kind::Text => Some(Mark::Text(ring.text(head))),
+        _ => ring.site(head).map(Mark::Site),
+    };
+    if calls.is_none() && hooked.is_empty() {
+        if let Some(mark) = mark {
+            accounting.mark(ids, marks, time, &mark);
         }
+    } else if let Some(mark) = mark {
+        ring.calls = take_beside_calls(ids, (marks, hooked), time, calls, &mark, accounting);
     }
     ring.advance(head);
+}
+
+/// Accounts a mark on a thread that has hooked calls, by the open ones of its lane, if it is one of theirs; returns those that
+/// are open then.
+fn take_beside_calls(
+    ids: (u32, u32),
+    (marks, hooked): (&mut ThreadMarks, &mut HookedSections),
+    time: u64,
+    mut calls: Option<OpenCalls>,
+    mark: &Mark<'_>,
+    accounting: &mut Accounting<'_>,
+) -> Option<OpenCalls> {
+    let begin = accounting.section(mark);
+    if calls.as_mut().is_none_or(|calls| calls.counts(begin.as_ref(), marks.stack())) {
+        accounting.mark(ids, marks, time, mark);
+        if begin.is_some() {
+            hooked.begun(marks.stack().depth(), calls.is_some());
+        }
+    }
+    calls
 }

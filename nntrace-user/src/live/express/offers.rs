@@ -11,6 +11,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
     os::unix::fs::FileExt as _,
+    path::Path,
     thread,
     time::Duration,
 };
@@ -23,10 +24,10 @@ use super::{ring::open_lane, room::has_room};
 use crate::live::{
     clock,
     kernel::{
-        Kernel,
+        Kernel, KernelError,
         lanes::{LaneInstruction, LaneProbe, raise_semaphore},
     },
-    target::{LaneFunction, Object, ObjectId, own_writable},
+    target::{LaneFunction, LanePoint, Object, ObjectId, own_writable, search_file},
 };
 
 /// Time between two looks at whether processes are under seccomp, ns.
@@ -80,11 +81,11 @@ impl Offers {
         kernel: &mut Kernel,
         pid: u32,
         mapped: &[Object],
-        functions: &[LaneFunction],
+        functions: &[&LaneFunction],
     ) {
         let has_function =
             |function: &&LaneFunction| mapped.iter().any(|object| object.id == function.object);
-        let functions: Vec<_> = functions.iter().filter(has_function).collect();
+        let functions: Vec<_> = functions.iter().copied().filter(has_function).collect();
         let Some(start) = (!functions.is_empty()).then(|| start_of(pid)).flatten() else { return };
         if self.processes.get(&pid).is_some_and(|process| process.start != start) {
             self.processes.remove(&pid);
@@ -219,7 +220,7 @@ impl File {
         let guard = (!is_alone).then(|| raise_semaphore(pid, path, at(offset + GUARD_AT)));
         let guard = guard.transpose().map_err(|error| error.to_string())?;
         let offers =
-            kernel.take_offers(pid, path, at(offset + OFFER_AT)).map_err(|error| error.to_string())?;
+            kernel.take_offers(Some(pid), path, at(offset + OFFER_AT)).map_err(|error| error.to_string())?;
         Ok(Self { _offers: offers, guard })
     }
 }
@@ -229,6 +230,24 @@ impl File {
 const OFFER_AT: u64 = if cfg!(target_arch = "aarch64") { 4 } else { 5 };
 /// Offset of the instruction that a collector probes as well which may not be the only one.
 const GUARD_AT: u64 = if cfg!(target_arch = "aarch64") { 0 } else { 6 };
+
+/// Raises the semaphore of a library in all processes that map it, and takes the offers of their threads.
+///
+/// # Errors
+/// When the kernel refuses, or the library has no such function.
+pub(in crate::live) fn take_everywhere(
+    kernel: &mut Kernel,
+    library: &Path,
+) -> Result<Vec<LaneProbe>, KernelError> {
+    let refused = |reason: String| KernelError::Attach { point: library.display().to_string(), reason };
+    let found = search_file(library, &[]).map_err(|error| refused(error.to_string()))?;
+    if found.lanes.is_empty() {
+        return Err(refused("it has no function that offers lanes".to_owned()));
+    }
+    let instruction =
+        |point: &LanePoint| LaneInstruction { offset: point.offset + OFFER_AT, semaphore: point.semaphore };
+    found.lanes.iter().map(|point| kernel.take_offers(None, library, instruction(point))).collect()
+}
 
 /// Takes the lock of a process, which the kernel frees when we end, however that is.
 fn lock(pid: u32) -> Option<Flock<fs::File>> {

@@ -23,7 +23,7 @@ use nix::{
 use nntrace_common::{
     express::{
         self, ACCEPTED, HEADER_BYTES, Head, Kind, LANE_NAME, MAGIC, MAX_SITES, MAX_TEXT_BYTES, UNIT, clocks,
-        offsets,
+        offsets, sections,
     },
     prefetch,
     section_begin::ParsedBegin,
@@ -31,7 +31,7 @@ use nntrace_common::{
 use thiserror::Error;
 use zerocopy::IntoBytes as _;
 
-use super::tick_clock::Line;
+use super::{open_calls::OpenCalls, tick_clock::Line};
 use crate::{foreign_map::ForeignMap, live::clock};
 
 /// Bytes of a line of the cache.
@@ -68,6 +68,8 @@ pub(super) struct Ring {
     map: ForeignMap,
     /// Key that it was offered under.
     pub(super) key: u64,
+    /// Calls that are open, if its sections are calls of an engine's functions.
+    pub(super) calls: Option<OpenCalls>,
     capacity: usize,
     head: u64,
     /// Head at the last [`Ring::look`].
@@ -139,9 +141,10 @@ impl Ring {
             return Err(LaneError::NotALane("of a size that no ring has"));
         }
         let map = ForeignMap::shared(file, length as usize)?;
-        let ring = Self {
+        let mut ring = Self {
             map,
             key,
+            calls: None,
             capacity: capacity as usize,
             head: 0,
             looked_at: 0,
@@ -166,6 +169,7 @@ impl Ring {
         if !has(offsets::KEY, key) {
             return Err(LaneError::NotALane("another one than was offered"));
         }
+        ring.calls = has(offsets::SECTIONS, sections::CALLS).then(OpenCalls::default);
         Ok(ring)
     }
 

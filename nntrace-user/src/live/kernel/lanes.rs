@@ -1,7 +1,7 @@
 //! Probes on the function that offers lanes, with a semaphore, which the kernel raises in a process while one is there.
 //!
 //! aya knows no probes with a semaphore, so these are perf events of our own, one for each process: a process that is
-//! no target never sees its semaphore raised.
+//! no target never sees its semaphore raised. A library that only targets load has one for all of them.
 //!
 //! Source: `create_local_trace_uprobe` in `kernel/trace/trace_uprobe.c`, `update_ref_ctr` in `kernel/events/uprobes.c`.
 
@@ -69,17 +69,18 @@ impl Kernel {
         self.object.array::<u64>("LANES")?.set(0, MOST_THREADS, 0).map_err(KernelError::writing)
     }
 
-    /// Raises the semaphore of a process, and takes the offers that its threads make from then on.
+    /// Raises the semaphore of a process, or of all that map the file, and takes the offers that their threads make from then on.
     ///
     /// # Errors
     /// When the kernel refuses, or knows no semaphores (before Linux 4.20).
     pub(in crate::live) fn take_offers(
         &mut self,
-        pid: u32,
+        pid: Option<u32>,
         path: &Path,
         at: LaneInstruction,
     ) -> Result<LaneProbe, KernelError> {
-        let point = format!("the lanes of process {pid} in {}", path.display());
+        let whose = pid.map_or_else(String::new, |pid| format!(" of process {pid}"));
+        let point = format!("the lanes{whose} in {}", path.display());
         let refused =
             |source| KernelError::Attach { point: point.clone(), reason: io::Error::to_string(&source) };
         let program = self.object.load_function(PROGRAM).map_err(attach_error(&point))?;
@@ -126,14 +127,16 @@ pub(in crate::live) fn raise_semaphore(
     path: &Path,
     at: LaneInstruction,
 ) -> Result<LaneProbe, KernelError> {
-    open(pid, path, at).map(|event| LaneProbe(Some(event))).map_err(|source| KernelError::Attach {
+    open(Some(pid), path, at).map(|event| LaneProbe(Some(event))).map_err(|source| KernelError::Attach {
         point: format!("the lanes of process {pid} in {}", path.display()),
         reason: source.to_string(),
     })
 }
 
-/// Opens a uprobe of one process. It exists from then on, with the semaphore.
-fn open(pid: u32, path: &Path, at: LaneInstruction) -> io::Result<OwnedFd> {
+/// Opens a uprobe of one process, or of all. It exists from then on, with the semaphore. For all processes an event is of one
+/// CPU, but its program runs on each.
+fn open(pid: Option<u32>, path: &Path, at: LaneInstruction) -> io::Result<OwnedFd> {
+    let (pid, cpu) = pid.map_or((-1, 0), |pid| (pid.cast_signed(), -1));
     let place = fs::read_to_string(SEMAPHORE)?;
     if place.trim() != SEMAPHORE_PLACE || at.semaphore > u64::from(u32::MAX) {
         return Err(io::Error::other(format!("the semaphore's offset has no place in {}", place.trim())));
@@ -148,16 +151,8 @@ fn open(pid: u32, path: &Path, at: LaneInstruction) -> io::Result<OwnedFd> {
     attributes.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
     attributes.__bindgen_anon_4.probe_offset = at.offset;
     // SAFETY: the attributes and the path live through the call, which writes nothing but their size.
-    let event = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw mut attributes,
-            pid.cast_signed(),
-            -1,
-            -1,
-            CLOSE_ON_EXEC,
-        )
-    };
+    let event =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw mut attributes, pid, cpu, -1, CLOSE_ON_EXEC) };
     let event = nix::errno::Errno::result(event)?;
     // SAFETY: a descriptor that was just opened, and that nobody else has.
     Ok(unsafe { OwnedFd::from_raw_fd(event as i32) })

@@ -10,8 +10,14 @@ use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
 use crate::live::{
-    clock, express::ExpressLane, kernel::KernelError, probes::MissedSince, stop_guard::StopGuard,
-    target::ProcessError, trace_marker,
+    clock,
+    engine_probes::Mapping,
+    express::ExpressLane,
+    kernel::KernelError,
+    probes::MissedSince,
+    stop_guard::StopGuard,
+    target::{LaneFunction, ProcessError},
+    trace_marker,
 };
 
 impl Session {
@@ -25,13 +31,20 @@ impl Session {
         let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
             Ok(mapped) => {
                 let engines = self.engines.engines().len();
-                self.engines.follow(&mut self.kernel, &mut self.model.marks.names, &mapped.objects);
+                let process =
+                    Mapping { processes: &self.processes, pid, is_held: missed == MissedSince::Nothing };
+                let names = &mut self.model.marks.names;
+                self.engines.follow(&mut self.kernel, names, Some(process), &mapped.objects);
                 if let Some(since) = mapped.missed_since {
                     self.engines.note_late(pid, engines, clock::now().saturating_sub(since));
                 }
                 let mapped = mapped.objects;
                 if self.express_lane != ExpressLane::Never {
-                    self.offers.offer(&mut self.kernel, pid, &mapped, self.probes.lanes());
+                    // Hooks have lanes in all processes.
+                    let is_own =
+                        |lane: &&LaneFunction| !self.engines.is_hooks_library(lane.object, &lane.path);
+                    let lanes: Vec<_> = self.probes.lanes().iter().filter(is_own).collect();
+                    self.offers.offer(&mut self.kernel, pid, &mapped, &lanes);
                 }
                 self.engines.touch_literals(&self.processes, pid);
                 self.calls.follow(&mut self.kernel, &mut self.model, &self.processes, pid, &mapped);

@@ -74,6 +74,11 @@ pub(super) fn check_format(program: &Path) -> Result<(), LaunchError> {
     }
 }
 
+/// Whether a program, or the one that runs it as a script, is loaded by a dynamic loader.
+pub(in crate::live) fn has_interpreter(program: &Path) -> bool {
+    interpreter(program).is_some()
+}
+
 /// Returns the other file needed to run a program: the interpreter of a script, the dynamic loader of an executable.
 pub(super) fn interpreter(program: &Path) -> Option<OsString> {
     let start = first_bytes(program).ok()?;

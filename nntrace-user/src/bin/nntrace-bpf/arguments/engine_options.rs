@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use nntrace_user::live::{
     engine_probes::{EngineLevel, EngineOptions},
+    hooks::Hooks,
     itt,
 };
 
@@ -27,6 +28,13 @@ pub struct EngineSelection {
     #[arg(long = "engine-level", value_enum, value_name = "LEVEL", default_value_t = Level::Run, help_heading = MARKS,
           hide_possible_values = true, hide_short_help = true)]
     pub engine_level: Level,
+
+    /// Mark operators inside of the command, 100 times cheaper than by probes
+    ///
+    /// A library is loaded into the command and its children (LD_PRELOAD), which replaces the addresses of operators' functions in an
+    /// engine's data. With --engine-level op, which is implied. What it cannot reach is probed as without it.
+    #[arg(long, help_heading = MARKS, hide_short_help = true)]
+    pub hooks: bool,
 
     /// Engine map, which adds an engine or replaces one
     #[arg(long = "map", value_name = "FILE", help_heading = MARKS, hide_short_help = true)]
@@ -52,25 +60,29 @@ impl EngineSelection {
     /// Whether operators are probed too.
     #[must_use]
     pub fn has_operators(&self) -> bool {
-        self.engine_level == Level::Op
+        self.level() == Level::Op
+    }
+
+    fn level(&self) -> Level {
+        if self.hooks { Level::Op } else { self.engine_level }
     }
 
     /// Returns the detail of tasks that libraries show by ITT, if it is less than all.
     #[must_use]
     pub fn itt_level(&self) -> Option<&'static str> {
         let is_chosen = std::env::var_os(itt::LEVEL).is_some();
-        (self.engine_level == Level::Run && !is_chosen).then_some("run")
+        (self.level() == Level::Run && !is_chosen).then_some("run")
     }
 
-    /// Returns the engines to probe.
+    /// Returns the engines to probe, or to hook.
     #[must_use]
-    pub fn options(&self) -> EngineOptions {
-        let level = match self.engine_level {
+    pub fn options(&self, hooks: Option<Hooks>) -> EngineOptions {
+        let level = match self.level() {
             Level::Run => EngineLevel::Run,
             Level::Op => EngineLevel::Op,
         };
         let names: Vec<String> = self.engine_names.iter().filter(|name| *name != NONE).cloned().collect();
         let names = if self.engine_names.is_empty() { None } else { Some(names) };
-        EngineOptions { names, maps: self.maps.clone(), level, announce: logging::announce }
+        EngineOptions { names, maps: self.maps.clone(), level, announce: logging::announce, hooks }
     }
 }

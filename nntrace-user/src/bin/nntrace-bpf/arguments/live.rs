@@ -10,6 +10,7 @@ use nntrace_user::live::{
     driver_calls::DriverSelection,
     engine_probes::EngineOptions,
     express::ExpressLane,
+    hooks::Hooks,
     kernel::DEFAULT_RING_BYTES,
     perf_events::PerfEvent,
     rails::{RailReader, SYSFS},
@@ -254,11 +255,11 @@ impl Live {
         if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
     }
 
-    /// The engines to probe: none where functions are not the source of marks.
+    /// The engines to probe, or to hook: none where functions are not the source of marks.
     #[must_use]
-    pub fn engines(&self) -> EngineOptions {
+    pub fn engines(&self, hooks: Option<Hooks>) -> EngineOptions {
         if self.mark_source() == MarkSource::Functions {
-            self.engines.options()
+            self.engines.options(hooks)
         } else {
             EngineOptions::default()
         }
@@ -300,6 +301,7 @@ impl Live {
     /// When there are such.
     pub fn check(&self) -> Result<()> {
         self.check_counters()?;
+        self.check_hooks()?;
         self.metrics.check()
     }
 
@@ -324,6 +326,32 @@ impl Live {
                 )));
             }
             _ => return Ok(()),
+        };
+        Err(usage(message.to_owned()))
+    }
+
+    /// Checks that there is something to hook, and that it can be marked.
+    ///
+    /// # Errors
+    /// When there is no command, no engine, or no express lane.
+    fn check_hooks(&self) -> Result<()> {
+        let message = match self.marks {
+            _ if !self.engines.hooks => return Ok(()),
+            _ if self.command.is_empty() => {
+                "--hooks is for a command that nntrace-bpf starts, as in `nntrace-bpf --hooks -- COMMAND`; a process that \
+                 runs is probed with --engine-level op"
+            }
+            Marks::Uprobe | Marks::Syscall | Marks::None => {
+                "--hooks marks operators by the express lane, which --marks auto and express have; leave out --marks"
+            }
+            Marks::Auto | Marks::Express if !self.counters.is_empty() => {
+                "--hooks cannot be used with --counters: no kernel code runs at its marks, which could read them; leave out \
+                 --hooks, and give --engine-level op"
+            }
+            _ if self.engines.is_none() => {
+                "--hooks is about engines, and --engine none takes none; leave out one of them"
+            }
+            Marks::Auto | Marks::Express => return Ok(()),
         };
         Err(usage(message.to_owned()))
     }

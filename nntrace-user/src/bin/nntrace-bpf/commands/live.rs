@@ -22,6 +22,8 @@ use nntrace_user::{
     caller::RunAs,
     export::swimlane::Counters,
     live::{
+        engine_probes::EngineOptions,
+        hooks::Hooks,
         itt,
         kernel::KernelOptions,
         probes::Placement,
@@ -74,10 +76,15 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
     // Held from the start: if it cannot be started, nothing else need be.
-    let (mut held, unseen) = launch(cli, kept.as_ref())?.unzip();
+    let user = RunAs::sudo_caller()?;
+    let hooks = cli.engines.hooks.then(|| Hooks::prepare(user.as_ref())).transpose()?;
+    let (mut held, unseen) = launch(cli, user, hooks.as_ref(), kept.as_ref())?.unzip();
 
     let file_observer = recording.as_mut().and_then(Recording::take_file_observer);
-    let options = session_options(cli, recording.as_ref(), topology, rails, file_observer.is_some());
+    let options = SessionOptions {
+        engines: cli.engines(hooks),
+        ..session_options(cli, recording.as_ref(), topology, rails, file_observer.is_some())
+    };
     let mut session = Session::start(options)?;
     if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
         session.observe_by(observer);
@@ -238,7 +245,6 @@ fn session_options(
         marks: cli.mark_source(),
         symbols: cli.symbols(),
         express: cli.express_lane(),
-        engines: cli.engines(),
         driver_calls: cli.driver_selection(),
         calls: recording.map(Recording::calls).unwrap_or_default().to_vec(),
         placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
@@ -255,6 +261,7 @@ fn session_options(
         questions: recording
             .map_or_else(|| cli.results.questions(), |recording| recording.questions().clone()),
         limits: cli.results.limits(),
+        engines: EngineOptions::default(),
         kernel: KernelOptions {
             ring_bytes: cli.ring_size.saturating_mul(1024),
             map_memory: cli.map_memory,
@@ -271,7 +278,12 @@ fn targets(cli: &Live) -> Result<Vec<Process>> {
 }
 
 /// Starts the command, if there is one; also returns a note on what will not be seen of it.
-fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<(Held, Option<String>)>> {
+fn launch(
+    cli: &Live,
+    user: Option<RunAs>,
+    hooks: Option<&Hooks>,
+    kept: Option<&File>,
+) -> Result<Option<(Held, Option<String>)>> {
     if cli.command.is_empty() {
         return Ok(None);
     }
@@ -279,7 +291,6 @@ fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<(Held, Option<String
         Some(file) => ChildOutput::File(file.try_clone().context("cannot share a file with the command")?),
         None => ChildOutput::Inherit,
     };
-    let user = RunAs::sudo_caller()?;
     let (library, note) = match itt::environment(cli.collects_itt(), user.as_ref()) {
         Ok(library) => (library, None),
         Err(unreadable) => (None, Some(unreadable.to_string())),
@@ -291,6 +302,9 @@ fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<(Held, Option<String
         if let Some(level) = cli.engines.itt_level() {
             launch = launch.env(itt::LEVEL, level);
         }
+    }
+    if let Some(hooks) = hooks {
+        launch = hooks.variables().into_iter().fold(launch, |launch, (name, value)| launch.env(name, value));
     }
     Ok(Some((launch.spawn()?, note)))
 }

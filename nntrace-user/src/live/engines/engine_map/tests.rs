@@ -74,6 +74,41 @@ fn a_probe_with_all_of_it() {
 }
 
 #[test]
+fn the_number_of_arguments_is_for_operators_with_all_of_them_in_registers() {
+    let operator = "mark = \"LC_PE\"\nlevel = \"op\"\n";
+    assert_eq!(probe(operator).arguments, None);
+    for (rest, arguments) in [("args = 1", 1), ("args = 6", 6), ("sret = true\nargs = 5", 5)] {
+        assert_eq!(probe(&format!("{operator}{rest}")).arguments, Some(arguments));
+    }
+    let at = "at = { export = \"f\" }\n";
+    for (rest, line, most, found) in
+        [("args = 0", 10, 6, 0), ("args = 7", 10, 6, 7), ("sret = true\nargs = 6", 11, 5, 6)]
+    {
+        let error = format!(
+            "my.toml:{line}: expected 1 to {most} arguments, which are in registers; found {found}; the probe is left out"
+        );
+        assert_eq!(probe_error(&format!("{at}{operator}{rest}")), error);
+    }
+    for rest in [
+        "mark = \"LC_PE\"\nargs = 2",
+        "mark = \"LC_PE\"\nlevel = \"run\"\nargs = 2",
+        "mark = \"[SUB]LC_PE\"\nlevel = \"op\"\nargs = 2",
+        "mark = \"LC_PE\"\nlevel = \"op\"\nargs = 2\nworkers = true",
+        "mark = \"LC_PE\"\nlevel = \"op\"\nargs = 2\nasync = { begin = 0 }",
+        "mark = \"LC_PE\"\nlevel = \"op\"\nargs = 2\nbracket = \"end\"",
+    ] {
+        let error = probe_error(&format!("{at}{rest}"));
+        assert!(
+            error.ends_with(
+                ": expected `args` only with `level = \"op\"`, and without `[SUB]`, `workers`, `async` and `bracket`; the \
+                 probe is left out"
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn places_of_all_kinds() {
     let (map, errors) = engine(
         r#"
@@ -143,8 +178,8 @@ fn errors_name_file_and_line_and_what_was_expected() {
         (at.to_owned(), "my.toml:6: missing field `mark`; the probe is left out"),
         (
             format!("{at}\nmark = \"LR_PE\"\nmork = 1"),
-            "my.toml:9: unknown field `mork`, expected one of `at`, `mark`, `level`, `name`, `label`, `sret`, `nothrow`, \
-             `workers`, `versions`, `optional`, `except`, `async`, `bracket`; the probe is left out",
+            "my.toml:9: unknown field `mork`, expected one of `at`, `mark`, `level`, `name`, `label`, `sret`, `args`, \
+             `nothrow`, `workers`, `versions`, `optional`, `except`, `async`, `bracket`; the probe is left out",
         ),
         (
             "at = { exports = \"f\" }\nmark = \"LR_PE\"".to_owned(),

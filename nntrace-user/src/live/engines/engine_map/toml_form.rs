@@ -51,6 +51,7 @@ struct ProbeForm {
     label: Option<Spanned<String>>,
     #[serde(default)]
     sret: bool,
+    args: Option<Spanned<u8>>,
     #[serde(default)]
     nothrow: bool,
     #[serde(default)]
@@ -245,6 +246,11 @@ impl<'a> Reader<'a> {
             };
             check(span, checked)?;
         }
+        if let Some(count) = &form.args {
+            let is_plain = matches!(mark, Ok((Prefix::None, _))) && matches!(kind, Ok(Kind::Section));
+            let is_hookable = form.level == Level::Op && is_plain && !form.workers;
+            check(count.span(), arguments(*count.get_ref(), registers, is_hookable))?;
+        }
         let (prefix, tag) = mark.ok()?;
         Some(ProbeEntry {
             line: self.line(&span),
@@ -256,6 +262,7 @@ impl<'a> Reader<'a> {
             names,
             label: form.label.map(Spanned::into_inner),
             returns_in_memory: form.sret,
+            arguments: form.args.map(Spanned::into_inner),
             is_nothrow: form.nothrow,
             on_workers: form.workers,
             versions: form.versions,
@@ -286,6 +293,19 @@ fn register(argument: u8, registers: u8) -> Result<(), String> {
     Err(format!(
         "expected one of the first {registers} arguments, from 0, which are in registers; found {argument}"
     ))
+}
+
+/// Checks the number of a function's arguments, which is for functions that may be hooked.
+fn arguments(count: u8, registers: u8, is_hookable: bool) -> Result<(), String> {
+    if !is_hookable {
+        return Err(
+            "expected `args` only with `level = \"op\"`, and without `[SUB]`, `workers`, `async` and `bracket`".into(),
+        );
+    }
+    if (1..=registers).contains(&count) {
+        return Ok(());
+    }
+    Err(format!("expected 1 to {registers} arguments, which are in registers; found {count}"))
 }
 
 fn name_entry(fields: NameFields, registers: u8) -> Result<NameEntry, String> {

@@ -63,7 +63,26 @@ impl<'data> Relocations<'data> {
 
     /// Calls a function for each pointer: where it is, and where it leads.
     pub(super) fn for_each(&self, image: &Image<'_>, visit: &mut impl FnMut(u64, Target)) {
-        for entry in self.tables.iter().flat_map(|table| table.entries) {
+        self.for_each_with(image, |_| true, visit);
+    }
+
+    /// As [`Self::for_each`], without the pointers of calls by name: the loader may write these at the first call.
+    pub(super) fn for_each_at_load(&self, image: &Image<'_>, visit: &mut impl FnMut(u64, Target)) {
+        let call = match self.machine {
+            Machine::X86_64 => elf::R_X86_64_JUMP_SLOT,
+            Machine::Arm64 => elf::R_AARCH64_JUMP_SLOT,
+        };
+        self.for_each_with(image, |kind| kind != call, visit);
+    }
+
+    fn for_each_with(
+        &self,
+        image: &Image<'_>,
+        is_wanted: impl Fn(elf::RelocationType) -> bool,
+        visit: &mut impl FnMut(u64, Target),
+    ) {
+        let entries = self.tables.iter().flat_map(|table| table.entries);
+        for entry in entries.filter(|entry| is_wanted(entry.r_type(ENDIAN, false))) {
             if let Some(target) = self.destination(image, entry) {
                 visit(entry.r_offset(ENDIAN), target);
             }

@@ -63,7 +63,7 @@ fn resolved_in(data: &[u8], path: &str, map: &str, level: Level) -> Vec<Resolved
     let image = Image::parse(data).unwrap();
     let library = Library::new(Path::new(path), data, &image);
     let recognized = recognition::engines_in(&library, &catalog);
-    resolve(&library, &recognized, level)
+    resolve(&library, &recognized, level, false)
 }
 
 /// Resolves one engine with this text after its head, which has five lines.
@@ -407,7 +407,7 @@ fn files_that_are_none_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text");
     std::fs::write(&text, "engine_run").unwrap();
-    let error = |path: &Path| examine(path, &catalog, Level::Op).unwrap_err().to_string();
+    let error = |path: &Path| examine(path, &catalog, Level::Op, true).unwrap_err().to_string();
     assert_eq!(error(&text), "not an ELF file: nothing to probe in it");
     assert_eq!(error(folder.path()), "not an ELF file: nothing to probe in it");
     assert!(error(&folder.path().join("absent")).starts_with("cannot read it: No such file"));
@@ -432,13 +432,18 @@ proptest! {
             version = { table = "EngineApi" }
             [[engine.probe]]
             at = { symbol = "e*", demangled = "engine::*", table = "EngineApi", index = 1, rtti = "engine::Layer", slot = [0, 1, 2, 3, 9] }
-            mark = "LR_PE"
+            mark = "LC_PE"
+            level = "op"
+            args = 2
         "#;
         let mut catalog = Catalog::compiled_in();
         prop_assert!(catalog.add("my.toml", map).is_empty());
         if let Ok(image) = Image::parse(&data) {
             let library = Library::new(Path::new("a.so"), &data, &image);
-            for resolved in resolve(&library, &recognition::engines_in(&library, &catalog), Level::Op) {
+            let recognized = recognition::engines_in(&library, &catalog);
+            for resolved in resolve(&library, &recognized, Level::Op, true) {
+                let hooks = resolved.probes.iter().filter_map(|probe| probe.hook.as_ref());
+                prop_assert!(hooks.flat_map(|hook| &hook.words).all(|&word| image.is_data_word(word)));
                 prop_assert!(resolved.probes.iter().all(|probe| probe.entry < data.len() as u64));
             }
         }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#ifndef NNTRACE_HOOKS_RELOCATED_H
+#define NNTRACE_HOOKS_RELOCATED_H
+
+#include <link.h>
+#include <stdbool.h>
+
+/* Whether an object with these program headers is relocated, and what is read-only from then on is. One without such memory
+ * is taken for one that is not. */
+bool nntrace_hook_is_relocated(uintptr_t base, const ElfW(Phdr) *headers, int count) __attribute__((visibility("hidden")));
+
+#endif

@@ -1,0 +1,87 @@
+//! Plans: the functions of an engine's file that are to be hooked, as the library reads them.
+//!
+//! The form is described in `nntrace-common/hooks/plan.c`.
+
+use std::fmt::Write as _;
+
+use nntrace_common::mark::Prefix;
+
+use super::description::{describe, has_own_names, named};
+use crate::live::engines::probe::{EngineProbe, Hook, Kind, MapLine};
+
+/// Functions of a plan at most, as many as the library has thunks: `HOOKS` in nntrace-common/hooks/limits.h.
+const MOST_FUNCTIONS: usize = 4096;
+
+/// Functions of a file that are to be hooked.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// First instructions of the functions.
+    addresses: Vec<u64>,
+    /// Entries of maps whose names are compared.
+    entries: Vec<MapLine>,
+    lines: String,
+}
+
+impl Plan {
+    /// Adds the function of a probe, if it can be hooked; returns whether it can.
+    pub(super) fn add(&mut self, probe: &EngineProbe) -> bool {
+        let is_plain = probe.kind == Kind::Section && probe.prefix == Prefix::None && !probe.on_workers;
+        let Some(hook) = probe.hook.as_ref().filter(|_| is_plain && self.addresses.len() < MOST_FUNCTIONS)
+        else {
+            return false;
+        };
+        let Ok(described) = describe(probe, None) else { return false };
+        // Without its name it is probed, and that is said.
+        if described.remark.is_some() {
+            return false;
+        }
+        self.addresses.push(hook.address);
+        let entry = if has_own_names(probe) { self.entry(&probe.map_line) } else { 0 };
+        let recipe = described.probe.recipe;
+        let values = probe.name.as_ref().map_or(&[][..], |name| &name.values);
+        let mut numbers =
+            vec![hook.address, entry as u64, recipe.argument.into(), recipe.form.into(), recipe.steps.into()];
+        numbers.extend(recipe.offsets.map(u64::from));
+        numbers.extend([values.len() as u64, hook.words.len() as u64]);
+        self.numbers(&numbers);
+        // Writing to a string does not fail.
+        let _ = writeln!(self.lines, "[NN_{}]\n{}", probe.tag, named(&probe.fallback_name).1);
+        for value in values {
+            let _ = writeln!(self.lines, "{}", named(value).1);
+        }
+        self.numbers(&hook.words);
+        true
+    }
+
+    /// Whether the function of a probe is in the plan.
+    pub(super) fn has(&self, probe: &EngineProbe) -> bool {
+        let is_planned = |hook: &Hook| self.addresses.contains(&hook.address);
+        probe.kind == Kind::Section && probe.hook.as_ref().is_some_and(is_planned)
+    }
+
+    /// Whether there is no function in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Returns its text.
+    pub(super) fn text(&self) -> String {
+        let head = format!("nntrace-hooks 1 {} {}\n", self.addresses.len(), self.entries.len());
+        head + &self.lines
+    }
+
+    /// Returns the number of an entry, from 1.
+    fn entry(&mut self, line: &MapLine) -> usize {
+        let known = self.entries.iter().position(|known| known == line);
+        1 + known.unwrap_or_else(|| {
+            self.entries.push(line.clone());
+            self.entries.len() - 1
+        })
+    }
+
+    fn numbers(&mut self, numbers: &[u64]) {
+        let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        self.lines += &texts.join(" ");
+        self.lines.push('\n');
+    }
+}

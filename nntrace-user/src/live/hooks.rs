@@ -1,0 +1,228 @@
+//! Hooks: the library that has operators of engines marked inside of the commands that we start, and the folder of the plans
+//! that it works by.
+//!
+//! ```text
+//!  engine_probes (map, file) ─► plan: functions, and the words that lead to them ─► a file in the folder
+//!  LD_PRELOAD ─► the library, in the command and its children ─► reads the plan when the engine is loaded ─► lanes
+//! ```
+//!
+//! The library is compiled from `nntrace-common/hooks`; `docs/hooks.md` describes both sides.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File, Permissions},
+    io,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+use tempfile::TempDir;
+use thiserror::Error;
+
+use super::{
+    target::{ObjectId, exports},
+    target_library,
+};
+use crate::caller::RunAs;
+
+/// File name of the library.
+const LIBRARY: &str = "libnntrace-hooks.so";
+/// Symbol that it alone exports.
+const SYMBOL: &str = "nntrace_hooks_library";
+/// Variable by which it finds the plans.
+const PLANS: &str = "NNTRACE_HOOKS";
+/// Variable by which the loader finds libraries to load before a program.
+const PRELOAD: &str = "LD_PRELOAD";
+/// Folders that are tried for the copy. Not TMPDIR: under sudo it is another user's word.
+const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Reason why nothing can be hooked.
+#[derive(Debug, Error)]
+pub enum HookError {
+    /// The library is not there.
+    #[error(
+        "--hooks needs {LIBRARY} beside nntrace-bpf, or in ../lib/nntrace-bpf: install the whole package, or leave out --hooks"
+    )]
+    NoLibrary,
+    /// No folder takes the copy.
+    #[error(
+        "--hooks needs a folder for files that programs may execute, in {}: {reason}; mount one of them without noexec, or leave \
+         out --hooks",
+        FOLDERS.join(" or ")
+    )]
+    NoFolder {
+        /// Reason of the last one.
+        reason: io::Error,
+    },
+    /// The user of the command may not read the copy.
+    #[error("--hooks: {} cannot be read by {user} ({reason}); leave out --hooks", .library.display())]
+    Unreadable {
+        /// Path of the copy.
+        library: PathBuf,
+        /// User that the command runs as.
+        user: String,
+        /// Reason.
+        reason: io::Error,
+    },
+}
+
+/// The library and the plans of one run; the files are removed with the last copy of this.
+///
+/// Each run has a copy of the library of its own. Lanes are offered by a counter in it, which the kernel raises for all processes that
+/// map the file: so only those count that this run has started.
+#[derive(Clone, Debug)]
+pub struct Hooks(Arc<Files>);
+
+#[derive(Debug)]
+struct Files {
+    folder: TempDir,
+    library: PathBuf,
+    id: ObjectId,
+}
+
+impl Hooks {
+    /// Prepares a run whose command runs as `user`, by default as ourselves.
+    ///
+    /// # Errors
+    /// When the library is missing, no folder takes its copy, or the user may not read it.
+    pub fn prepare(user: Option<&RunAs>) -> Result<Self, HookError> {
+        let source = target_library::find(LIBRARY).ok_or(HookError::NoLibrary)?;
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        let mut made = None;
+        for folder in FOLDERS {
+            match Files::create(Path::new(folder), &source) {
+                Ok(files) => {
+                    made = Some(files);
+                    break;
+                }
+                Err(error) => last = error,
+            }
+        }
+        let files = made.ok_or(HookError::NoFolder { reason: last })?;
+        match target_library::check_readable(&files.library, user) {
+            Ok(()) => Ok(Self(Arc::new(files))),
+            Err((user, reason)) => {
+                Err(HookError::Unreadable { library: files.library.clone(), user, reason })
+            }
+        }
+    }
+
+    /// Returns the variables of the command: the library comes after what is preloaded already.
+    #[must_use]
+    pub fn variables(&self) -> [(OsString, OsString); 2] {
+        let mut preload = env::var_os(PRELOAD).unwrap_or_default();
+        if !preload.is_empty() {
+            preload.push(":");
+        }
+        preload.push(self.library());
+        [(PRELOAD.into(), preload), (PLANS.into(), self.0.folder.path().into())]
+    }
+
+    /// Path of this run's copy of the library.
+    #[must_use]
+    pub fn library(&self) -> &Path {
+        &self.0.library
+    }
+
+    /// Identity of that copy.
+    pub(super) fn id(&self) -> ObjectId {
+        self.0.id
+    }
+
+    /// Whether a process that begins with this environment loads the library, and finds the plans.
+    pub(super) fn is_in(&self, environment: &[u8]) -> bool {
+        let value = |name: &str| {
+            environment
+                .split(|&byte| byte == 0)
+                .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+                .unwrap_or_default()
+        };
+        let library = self.library().as_os_str().as_bytes();
+        value(PLANS) == self.0.folder.path().as_os_str().as_bytes()
+            && value(PRELOAD).split(|byte| b": ".contains(byte)).any(|path| path == library)
+    }
+
+    /// Writes the plan for a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write(&self, object: ObjectId, text: &str) -> io::Result<()> {
+        let path = self.0.folder.path().join(plan_name(object));
+        // Nobody is to read half of it.
+        let new = path.with_extension("new");
+        fs::write(&new, text)?;
+        fs::set_permissions(&new, Permissions::from_mode(0o644))?;
+        fs::rename(new, path)
+    }
+}
+
+impl Files {
+    fn create(parent: &Path, source: &Path) -> io::Result<Self> {
+        if statvfs(parent)?.flags().contains(FsFlags::ST_NOEXEC) {
+            return Err(io::Error::other(format!("{} is mounted with noexec", parent.display())));
+        }
+        let folder = tempfile::Builder::new()
+            .prefix("nntrace-hooks-")
+            .permissions(Permissions::from_mode(0o755))
+            .tempdir_in(parent)?;
+        // Whatever our umask is.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
+        let library = folder.path().join(LIBRARY);
+        io::copy(&mut File::open(source)?, &mut File::create_new(&library)?)?;
+        fs::set_permissions(&library, Permissions::from_mode(0o755))?;
+        let id = ObjectId::from(&fs::metadata(&library)?);
+        Ok(Self { folder, library, id })
+    }
+}
+
+/// Returns the name of a file's plan in the folder of the plans: nntrace-common/hooks/plan.c.
+fn plan_name(object: ObjectId) -> String {
+    format!("{:016x}-{:016x}", object.device, object.inode)
+}
+
+/// Whether a file is the library, whatever its name. One that cannot be read is not.
+pub(super) fn is_library(path: &Path) -> bool {
+    exports(path, SYMBOL).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run with any file for the library.
+    fn hooks() -> Hooks {
+        let source = env::current_exe().unwrap();
+        let files = FOLDERS.iter().find_map(|folder| Files::create(Path::new(folder), &source).ok());
+        Hooks(Arc::new(files.expect("one of the folders takes files")))
+    }
+
+    #[test]
+    fn a_process_has_the_library_that_its_environment_names() {
+        let hooks = hooks();
+        let library = hooks.library().to_str().unwrap();
+        let folder = hooks.0.folder.path().to_str().unwrap();
+        let of = |preload: &str, plans: &str| {
+            format!("A=b\0LD_PRELOAD={preload}\0NNTRACE_HOOKS={plans}\0").into_bytes()
+        };
+        assert!(hooks.is_in(&of(library, folder)));
+        assert!(hooks.is_in(&of(&format!("/lib/other.so:{library}"), folder)));
+        assert!(!hooks.is_in(&of("/lib/other.so", folder)) && !hooks.is_in(&of(library, "/elsewhere")));
+        assert!(!hooks.is_in(b"") && !is_library(hooks.library()));
+    }
+
+    #[test]
+    fn plans_are_readable_by_all_and_removed_at_the_end() {
+        let hooks = hooks();
+        let folder = hooks.0.folder.path().to_owned();
+        let object = ObjectId { device: 0x1f, inode: 7 };
+        hooks.write(object, "text").unwrap();
+        let plan = folder.join("000000000000001f-0000000000000007");
+        assert_eq!(fs::read_to_string(&plan).unwrap(), "text");
+        assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, 0o644);
+        drop(hooks);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,274 @@
+//! Operators that are hooked in an engine which does not know of it: each call is a section, however it ends, and the program
+//! computes the same.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_common::{diagnostic::DiagnosticKind, layer::Tag};
+use nntrace_tests::{
+    child::Child,
+    live, native,
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::Snapshot;
+use tempfile::TempDir;
+
+/// Rounds of each way.
+const ROUNDS: u64 = 300;
+
+/// Way in which operators are called, and the sections of each round.
+struct Way {
+    name: &'static str,
+    sections: &'static [(&'static str, &'static str, u64)],
+}
+
+/// Sections of the way `counts`.
+const COUNTS: &[(&str, &str, u64)] =
+    &[("LR_PE", "run", 1), ("LC_PE", "first sum", 1), ("LC_PE", "second sum", 1), ("LC_PE", "product", 1)];
+
+const WAYS: [Way; 7] = [
+    Way { name: "counts", sections: COUNTS },
+    Way {
+        name: "throws",
+        sections: &[
+            ("LR_PE", "run", 2),
+            ("LC_PE", "outer", 1),
+            ("LC_PE", "thrower", 1),
+            ("LC_PE", "after", 1),
+        ],
+    },
+    Way {
+        name: "jumps",
+        sections: &[
+            ("LR_PE", "run", 2),
+            ("LC_PE", "outer", 1),
+            ("LC_PE", "jumper", 1),
+            ("LC_PE", "after", 1),
+        ],
+    },
+    // Those that compute a constant are a part of the load.
+    Way { name: "constants", sections: &[("LR_PC", "model", 1), ("LR_PE", "run", 1), ("LC_PE", "sum", 1)] },
+    Way { name: "results", sections: &[("LC_PCO", "product", 1), ("LC_PCO", "number", 3)] },
+    Way { name: "walks", sections: &[("LR_PE", "run", 1), ("LC_PE", "walker", 1)] },
+    // One in itself counts once.
+    Way { name: "recursion", sections: &[("LR_PE", "run", 1), ("LC_PE", "again", 1)] },
+];
+
+/// Built engine, with the programs that call it.
+struct Hooked {
+    folder: TempDir,
+}
+
+impl Hooked {
+    fn build() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let source = |name: &str| native::source("hooked").join(name);
+        let at = |name: &str| folder.path().join(name);
+        let library =
+            ["c++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wno-pedantic"];
+        native::compile(&library, &[&source("engine.cc")], &at("libengine.so"))?;
+        let search = format!("-L{}", folder.path().display());
+        let linked = ["c++", "-std=c++17", "-O2", "-Wno-pedantic", &search, "-lengine", "-Wl,-rpath,$ORIGIN"];
+        native::compile(&linked, &[&source("calls.cc")], &at("linked"))?;
+        // The folder of the engine is known to the program alone, not to the library that stands in front of dlopen.
+        let loads = [
+            "c++",
+            "-std=c++17",
+            "-O2",
+            "-Wno-pedantic",
+            "-DLOADS",
+            "-ldl",
+            "-Wl,--enable-new-dtags,-rpath,$ORIGIN",
+        ];
+        native::compile(&loads, &[&source("calls.cc")], &at("loads"))?;
+        fs::copy(source("engine.toml"), at("engine.toml"))?;
+        Ok(Self { folder })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn words(&self, program: &str, way: &str, rounds: u64) -> [PathBuf; 3] {
+        [self.at(program), way.into(), rounds.to_string().into()]
+    }
+
+    /// Returns what a program prints without a profiler.
+    fn plain(&self, program: &str, way: &str, rounds: u64) -> Result<String> {
+        let [path, words @ ..] = self.words(program, way, rounds);
+        Ok(Child::run(Command::new(path).args(words))?.expect_code(0)?.text())
+    }
+
+    /// Profiles a program with these options; it is to print what it prints without a profiler.
+    fn profile(&self, options: &[&str], program: &str, way: &str, rounds: u64) -> Result<Snapshot> {
+        let plain = self.plain(program, way, rounds)?;
+        let profiler = Profiler::new()?.args(options).arg_map(&self.at("engine.toml"));
+        let Run { snapshot, ended } = profiler.launch(self.words(program, way, rounds))?;
+        let text = ended.expect_code(0)?.text();
+        ensure!(text == plain, "{program} {way}: printed {text}, and without a profiler {plain}");
+        Ok(snapshot)
+    }
+
+    fn hooked(&self, program: &str, way: &str, rounds: u64) -> Result<Snapshot> {
+        let snapshot = self.profile(&["--hooks"], program, way, rounds)?;
+        let [engine] = &snapshot.source.engines[..] else {
+            anyhow::bail!("{program} {way}: engines: {:?}; {:?}", snapshot.source.engines, snapshot.notes)
+        };
+        ensure!(engine.hooked >= 12, "{engine:?}");
+        Ok(snapshot)
+    }
+}
+
+/// Options that a map is added to.
+trait WithMap {
+    fn arg_map(self, map: &Path) -> Self;
+}
+
+impl WithMap for Profiler {
+    fn arg_map(self, map: &Path) -> Self {
+        self.args([Path::new("--map"), map])
+    }
+}
+
+/// Returns the number of sections by tag and name, in all processes.
+fn counts(snapshot: &Snapshot) -> BTreeMap<(String, String), u64> {
+    let mut counts = BTreeMap::new();
+    for row in &snapshot.functions {
+        *counts.entry((Tag::new(row.layer, row.phase).to_string(), row.name.clone())).or_default() +=
+            row.count;
+    }
+    counts
+}
+
+fn expected(sections: &[(&str, &str, u64)], rounds: u64) -> BTreeMap<(String, String), u64> {
+    sections.iter().map(|&(tag, name, count)| ((tag.to_owned(), name.to_owned()), count * rounds)).collect()
+}
+
+fn check(snapshot: &Snapshot, expected: &BTreeMap<(String, String), u64>) -> Result<()> {
+    let counts = counts(snapshot);
+    ensure!(
+        counts == *expected,
+        "sections are {counts:?}, expected {expected:?}: {:?} {:?}",
+        snapshot.notes,
+        snapshot.diagnostics
+    );
+    let lanes = snapshot.source.express.as_ref().context("no lane")?;
+    ensure!(lanes.lost == 0 && lanes.damaged == 0, "{lanes:?}: {:?}", snapshot.notes);
+    Ok(())
+}
+
+#[test]
+fn each_call_is_a_section_in_programs_that_are_linked_with_the_engine_and_that_load_it() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    for way in &WAYS {
+        for program in ["linked", "loads"] {
+            let snapshot = engine.hooked(program, way.name, ROUNDS)?;
+            check(&snapshot, &expected(way.sections, ROUNDS))
+                .with_context(|| format!("{program} {}", way.name))?;
+            let odd = snapshot.odd_marks();
+            // The run around an operator that jumps out of it is left without a return.
+            let unwound = DiagnosticKind::Unwound.name();
+            ensure!(
+                odd.keys().all(|kind| *kind == unwound && ["jumps", "throws"].contains(&way.name)),
+                "{}: {odd:?}",
+                way.name
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn hooks_count_what_probes_count() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    for way in WAYS.iter().filter(|way| way.name != "walks") {
+        let probed = engine.profile(&["--engine-level", "op"], "linked", way.name, ROUNDS)?;
+        ensure!(probed.source.engines[0].hooked == 0, "{:?}", probed.source.engines);
+        let (probed, wanted) = (counts(&probed), expected(way.sections, ROUNDS));
+        ensure!(probed == wanted, "{}: {probed:?}, expected {wanted:?}", way.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn threads_return_are_cancelled_and_end_in_operators() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let snapshot = Hooked::build()?.hooked("loads", "threads", 20 * ROUNDS)?;
+    let mut wanted = expected(COUNTS, 8 * 20 * ROUNDS);
+    *wanted.get_mut(&("LR_PE".to_owned(), "run".to_owned())).context("runs")? += 2;
+    wanted.extend(expected(&[("LC_PE", "waiter", 1), ("LC_PE", "leaver", 1)], 1));
+    check(&snapshot, &wanted)
+}
+
+#[test]
+fn an_object_has_its_own_name_at_the_address_of_another() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let snapshot = Hooked::build()?.hooked("linked", "names", ROUNDS)?;
+    let half = ROUNDS / 2;
+    check(&snapshot, &expected(&[("LR_PE", "run", 2), ("LC_PE", "even", 1), ("LC_PE", "odd", 1)], half))
+}
+
+#[test]
+fn children_have_hooks_and_lanes_of_their_own() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    for program in ["linked", "loads"] {
+        let snapshot = engine.hooked(program, "forks", ROUNDS)?;
+        ensure!(snapshot.pids().len() == 4, "{:?}", snapshot.pids());
+        check(&snapshot, &expected(COUNTS, 4 * ROUNDS)).context(program)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_engine_is_hooked_each_time_that_it_is_loaded() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let snapshot = Hooked::build()?.hooked("loads", "reloads", ROUNDS)?;
+    check(&snapshot, &expected(COUNTS, 20 * ROUNDS))
+}
+
+#[test]
+fn many_operators_a_second_lose_none() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let rounds = 300_000;
+    let snapshot = Hooked::build()?.hooked("loads", "counts", rounds)?;
+    check(&snapshot, &expected(COUNTS, rounds))
+}
+
+#[test]
+fn what_has_no_library_is_said() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    let script = "\"$0\" counts 300 && unset LD_PRELOAD && \"$0\" counts 300";
+    let words = ["sh".into(), "-c".into(), script.into(), engine.at("linked")];
+    let Run { snapshot, ended } =
+        Profiler::new()?.args(["--hooks"]).arg_map(&engine.at("engine.toml")).launch(words)?;
+    ended.expect_code(0)?;
+    let unseen = snapshot.notes.iter().any(|note| note.contains("are not seen: it does not load"));
+    let operators: u64 = snapshot.phases.iter().filter(|row| row.count == 3 * ROUNDS).map(|_| 1).sum();
+    // The shell's children are not held: their file may be probed, which sees both.
+    ensure!(unseen || operators == 2, "{:?} {:?}", snapshot.notes, snapshot.phases);
+    Ok(())
+}
+
+#[test]
+fn hooks_are_refused_where_there_is_nothing_to_hook() -> Result<()> {
+    for (words, reason) in [
+        (&["--hooks", "--pid", "1"][..], "--hooks is for a command"),
+        (&["--hooks", "--marks", "uprobe", "--", "true"], "the express lane"),
+        (&["--hooks", "--engine", "none", "--", "true"], "--engine none takes none"),
+    ] {
+        let mut profiler = Profiler::new()?.args(words);
+        let ended = Child::run(profiler.command())?;
+        ensure!(ended.code() == Some(2) && ended.stderr.contains(reason), "{words:?}: {ended:?}");
+    }
+    Ok(())
+}
