@@ -20,8 +20,9 @@ fn counts(traced: &Traced) -> BTreeMap<(String, &str), u64> {
     rows.map(|row| ((Tag::new(row.layer, row.phase).to_string(), row.name.as_str()), row.count)).collect()
 }
 
-/// Runs an engine with probes and with hooks: at least so many of its functions are hooked.
-fn check(engine: Engine, least: usize) -> Result<()> {
+/// Runs an engine with probes and with hooks: at least so many of its functions are hooked, and all count the same but
+/// those with these names, which others call directly.
+fn check(engine: Engine, least: usize, called: &[&str]) -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     if !engine.is_there()? {
         return Ok(());
@@ -32,7 +33,8 @@ fn check(engine: Engine, least: usize) -> Result<()> {
         traced.snapshot.source.engines.iter().map(|engine| engine.hooked).sum()
     };
     ensure!(all(&probed) == 0 && all(&hooked) >= least, "{:?}", hooked.snapshot.source.engines);
-    let (ours, theirs) = (counts(&hooked), counts(&probed));
+    let (ours, mut theirs) = (counts(&hooked), counts(&probed));
+    theirs.retain(|(tag, name), _| tag != "LC_PE" || !called.contains(name));
     ensure!(theirs.values().any(|count| *count >= RUNS), "no operators: {theirs:?}");
     ensure!(ours == theirs, "by hooks {ours:?}, by probes {theirs:?}: {:?}", hooked.snapshot.notes);
     let lanes = hooked.snapshot.source.express.as_ref().context("no lane")?;
@@ -50,30 +52,31 @@ fn check(engine: Engine, least: usize) -> Result<()> {
 
 #[test]
 fn onnxruntime_by_python() -> Result<()> {
-    check(Engine::new("onnxruntime", "onnxruntime_python.py", "onnx"), 500)
+    check(Engine::new("onnxruntime", "onnxruntime_python.py", "onnx"), 500, &[])
 }
 
 #[test]
 fn onnxruntime_by_its_c_interface() -> Result<()> {
-    check(Engine::new("onnxruntime", "onnxruntime_c.py", "onnx"), 500)
+    check(Engine::new("onnxruntime", "onnxruntime_c.py", "onnx"), 500, &[])
 }
 
 #[test]
 fn litert() -> Result<()> {
-    check(Engine::new("litert", "tflite_python.py", "tflite"), 100)
+    check(Engine::new("litert", "tflite_python.py", "tflite"), 100, &[])
 }
 
+/// The layer for a processor calls that of its base class for what it does not do itself.
 #[test]
 fn ncnn() -> Result<()> {
-    check(Engine::new("ncnn", "ncnn_python.py", "ncnn"), 100)
+    check(Engine::new("ncnn", "ncnn_python.py", "ncnn"), 100, &["Padding"])
 }
 
 #[test]
 fn openvino() -> Result<()> {
-    check(Engine::new("openvino", "openvino_python.py", "onnx"), 10)
+    check(Engine::new("openvino", "openvino_python.py", "onnx"), 10, &[])
 }
 
 #[test]
 fn mnn() -> Result<()> {
-    check(Engine::new("mnn", "mnn_python.py", "mnn"), 50)
+    check(Engine::new("mnn", "mnn_python.py", "mnn"), 50, &[])
 }

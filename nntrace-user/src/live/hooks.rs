@@ -122,8 +122,7 @@ impl Hooks {
     }
 
     /// Path of this run's copy of the library.
-    #[must_use]
-    pub fn library(&self) -> &Path {
+    pub(super) fn library(&self) -> &Path {
         &self.0.library
     }
 

@@ -205,7 +205,7 @@ int64_t forks(int64_t rounds) {
     return result;
 }
 
-/* The engine is unloaded and loaded again; the same once more in a program that it executes. */
+/* The engine is unloaded and loaded again. */
 int64_t reloads(int64_t rounds) {
     int64_t result = 0;
     for (int again = 0; again < 20; ++again) {
@@ -216,12 +216,22 @@ int64_t reloads(int64_t rounds) {
     return result;
 }
 
+/* The same in a program that this one becomes, without the library of the hooks. */
+int64_t executes(int64_t rounds) {
+    counts(rounds);
+    unsetenv("LD_PRELOAD");
+    const std::string number = std::to_string(rounds);
+    execl("/proc/self/exe", "calls", "counts", number.c_str(), nullptr);
+    return -1;
+}
+
 const struct {
     const char *name;
     int64_t (*function)(int64_t rounds);
 } ways[] = {{"counts", counts}, {"throws", throws},       {"jumps", jumps},         {"threads", threads},
             {"names", names},   {"constants", constants}, {"results", results},     {"walks", walks},
-            {"forks", forks},   {"reloads", reloads},     {"recursion", recursion}};
+            {"forks", forks},   {"reloads", reloads},     {"recursion", recursion},
+            {"executes", executes}};
 
 }  // namespace
 

@@ -30,8 +30,9 @@ impl OpenCalls {
             return !is_part;
         }
         // A damaged lane has ends without begins.
-        self.depth = self.depth.saturating_sub(1);
-        self.parts & 1_u64.checked_shl(self.depth).unwrap_or(0) == 0
+        let Some(depth) = self.depth.checked_sub(1) else { return true };
+        self.depth = depth;
+        self.parts & 1_u64.checked_shl(depth).unwrap_or(0) == 0
     }
 }
 

@@ -31,7 +31,7 @@ pub struct EngineSelection {
 
     /// Mark operators inside of the command, 100 times cheaper than by probes
     ///
-    /// A library is loaded into the command and its children (LD_PRELOAD), which replaces the addresses of operators' functions in an
+    /// A library that is preloaded into the command and its children replaces the addresses of operators' functions in an
     /// engine's data. With --engine-level op, which is implied. What it cannot reach is probed as without it.
     #[arg(long, help_heading = MARKS, hide_short_help = true)]
     pub hooks: bool,

@@ -22,7 +22,6 @@ use nntrace_user::{
     caller::RunAs,
     export::swimlane::Counters,
     live::{
-        engine_probes::EngineOptions,
         hooks::Hooks,
         itt,
         kernel::KernelOptions,
@@ -76,25 +75,16 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
     // Held from the start: if it cannot be started, nothing else need be.
-    let user = RunAs::sudo_caller()?;
-    let hooks = cli.engines.hooks.then(|| Hooks::prepare(user.as_ref())).transpose()?;
-    let (mut held, unseen) = launch(cli, user, hooks.as_ref(), kept.as_ref())?.unzip();
+    let Launched { mut held, unseen, hooks } = launch(cli, kept.as_ref())?;
 
     let file_observer = recording.as_mut().and_then(Recording::take_file_observer);
-    let options = SessionOptions {
-        engines: cli.engines(hooks),
-        ..session_options(cli, recording.as_ref(), topology, rails, file_observer.is_some())
-    };
-    let mut session = Session::start(options)?;
-    if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
-        session.observe_by(observer);
-    }
+    let options = session_options(cli, recording.as_ref(), topology, rails, hooks, file_observer.is_some());
+    let mut session = start(options, recording.as_ref(), unseen)?;
     let report = HtmlReport::begin(cli, &mut session);
     let trace = perfetto_trace(cli, &mut session)?;
     if let Some(observer) = file_observer {
         session.follow_files(observer);
     }
-    unseen.flatten().into_iter().for_each(|note| session.note(note));
     for process in &processes {
         session.trace(process)?;
     }
@@ -239,6 +229,7 @@ fn session_options(
     recording: Option<&Recording>,
     topology: Option<Topology>,
     rails: Option<RailReader>,
+    hooks: Option<Hooks>,
     reports_files: bool,
 ) -> SessionOptions {
     SessionOptions {
@@ -261,7 +252,7 @@ fn session_options(
         questions: recording
             .map_or_else(|| cli.results.questions(), |recording| recording.questions().clone()),
         limits: cli.results.limits(),
-        engines: EngineOptions::default(),
+        engines: cli.engines(hooks),
         kernel: KernelOptions {
             ring_bytes: cli.ring_size.saturating_mul(1024),
             map_memory: cli.map_memory,
@@ -277,21 +268,39 @@ fn targets(cli: &Live) -> Result<Vec<Process>> {
     Ok(Processes::default().select(&cli.pids, &cli.comms)?)
 }
 
-/// Starts the command, if there is one; also returns a note on what will not be seen of it.
-fn launch(
-    cli: &Live,
-    user: Option<RunAs>,
-    hooks: Option<&Hooks>,
-    kept: Option<&File>,
-) -> Result<Option<(Held, Option<String>)>> {
+/// Starts the session, which a recording observes, with a note on what will not be seen.
+fn start(options: SessionOptions, recording: Option<&Recording>, unseen: Option<String>) -> Result<Session> {
+    let mut session = Session::start(options)?;
+    if let Some(observer) = recording.and_then(Recording::observer) {
+        session.observe_by(observer);
+    }
+    if let Some(note) = unseen {
+        session.note(note);
+    }
+    Ok(session)
+}
+
+/// Command that was started, if there is one.
+#[derive(Default)]
+struct Launched {
+    held: Option<Held>,
+    /// Note on what will not be seen of it.
+    unseen: Option<String>,
+    hooks: Option<Hooks>,
+}
+
+/// Starts the command, if there is one.
+fn launch(cli: &Live, kept: Option<&File>) -> Result<Launched> {
     if cli.command.is_empty() {
-        return Ok(None);
+        return Ok(Launched::default());
     }
     let output = match kept {
         Some(file) => ChildOutput::File(file.try_clone().context("cannot share a file with the command")?),
         None => ChildOutput::Inherit,
     };
-    let (library, note) = match itt::environment(cli.collects_itt(), user.as_ref()) {
+    let user = RunAs::sudo_caller()?;
+    let hooks = cli.engines.hooks.then(|| Hooks::prepare(user.as_ref())).transpose()?;
+    let (library, unseen) = match itt::environment(cli.collects_itt(), user.as_ref()) {
         Ok(library) => (library, None),
         Err(unreadable) => (None, Some(unreadable.to_string())),
     };
@@ -303,8 +312,8 @@ fn launch(
             launch = launch.env(itt::LEVEL, level);
         }
     }
-    if let Some(hooks) = hooks {
+    if let Some(hooks) = &hooks {
         launch = hooks.variables().into_iter().fold(launch, |launch, (name, value)| launch.env(name, value));
     }
-    Ok(Some((launch.spawn()?, note)))
+    Ok(Launched { held: Some(launch.spawn()?), unseen, hooks })
 }
