@@ -78,6 +78,9 @@ const char *nntrace_hook_name(uint32_t number, const struct function *function, 
 /* Hooks the functions of all plans in the objects that have been loaded since the last call. */
 void nntrace_hook_loaded(void) __attribute__((visibility("hidden")));
 
+/* Whether this thread's system calls may be refused, or deadly. */
+bool nntrace_hook_is_confined(void) __attribute__((visibility("hidden")));
+
 /* Says how many words that hold addresses of functions could not be changed. */
 void nntrace_hook_refused(uint32_t words) __attribute__((visibility("hidden")));
 

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,7 +54,7 @@ static bool is_waiting;
 /* Thread that is looking; 0 for none. A child that was forked meanwhile has nobody to wait for. */
 static int owner;
 
-EXPORTED int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, int (*start)(int, char **, char **),
+EXPORTED int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, int (*begin)(int, char **, char **),
                                void (*end)(void), void (*unload)(void), void *stack);
 
 /* ---- Functions that this library stands in front of ------------------------------------------------------------ */
@@ -62,6 +63,8 @@ EXPORTED int __libc_start_main(int (*main)(int, char **, char **), int count, ch
 struct wanted {
     const char *name;
     uintptr_t address;
+    /* Whether this library was passed. */
+    bool is_after;
 };
 
 static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *object) {
@@ -98,9 +101,17 @@ static uint32_t symbol_count(const uint32_t *gnu_hash, const uint32_t *hash) {
     return last + 1;
 }
 
-/* Whether a function is not one of this library's. */
-static bool is_others(uintptr_t address) {
-    return address != (uintptr_t)dlopen && address != (uintptr_t)dlsym && address != (uintptr_t)__libc_start_main;
+/* Whether an object is this library. The thunks are nobody else's, as an exported function may be. */
+static bool is_this_library(const struct dl_phdr_info *object) {
+    const uintptr_t here = (uintptr_t)nntrace_hook_thunks - object->dlpi_addr;
+    int at;
+    for (at = 0; at < object->dlpi_phnum; ++at) {
+        const ElfW(Phdr) *header = &object->dlpi_phdr[at];
+        if (header->p_type == PT_LOAD && here >= header->p_vaddr && here - header->p_vaddr < header->p_memsz) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Looks for a symbol in an object after this library. musl does not relocate the addresses of a dynamic section. */
@@ -113,6 +124,10 @@ static int find_in(struct dl_phdr_info *object, size_t size, void *data) {
     const uint32_t *gnu_hash = NULL, *hash = NULL;
     uint32_t count, at;
     (void)size;
+    if (!wanted->is_after) {
+        wanted->is_after = is_this_library(object);
+        return 0;
+    }
     for (; entry && entry->d_tag != DT_NULL; ++entry) {
         const uintptr_t address = entry->d_un.d_ptr < object->dlpi_addr ? object->dlpi_addr + entry->d_un.d_ptr : entry->d_un.d_ptr;
         switch (entry->d_tag) {
@@ -127,11 +142,10 @@ static int find_in(struct dl_phdr_info *object, size_t size, void *data) {
     count = symbols && texts ? symbol_count(gnu_hash, hash) : 0;
     for (at = 1; at < count; ++at) {
         const ElfW(Sym) *symbol = &symbols[at];
-        const uintptr_t address = object->dlpi_addr + symbol->st_value;
         /* The highest bit of a version hides it: it is an old one. */
         if (symbol->st_shndx != SHN_UNDEF && (symbol->st_info & 15) == STT_FUNC && !(versions && versions[at] & 0x8000) &&
-            strcmp(texts + symbol->st_name, wanted->name) == 0 && is_others(address)) {
-            wanted->address = address;
+            strcmp(texts + symbol->st_name, wanted->name) == 0) {
+            wanted->address = object->dlpi_addr + symbol->st_value;
             return 1;
         }
     }
@@ -139,7 +153,7 @@ static int find_in(struct dl_phdr_info *object, size_t size, void *data) {
 }
 
 static uintptr_t find(const char *name) {
-    struct wanted wanted = {name, 0};
+    struct wanted wanted = {name, 0, false};
     dl_iterate_phdr(find_in, &wanted);
     return wanted.address;
 }
@@ -198,6 +212,22 @@ static bool protect(const struct dl_phdr_info *object, int protection) {
     return true;
 }
 
+/* Whether all words of a plan lead to its functions. */
+static bool leads_there(const struct dl_phdr_info *object, const struct plan *plan) {
+    uint32_t at, word;
+    for (at = 0; at < plan->count; ++at) {
+        const struct planned *planned = &plan->functions[at];
+        for (word = 0; word < planned->word_count; ++word) {
+            const uintptr_t place = object->dlpi_addr + planned->words[word];
+            if (is_in_data(object, planned->words[word]) &&
+                __atomic_load_n((const uintptr_t *)place, __ATOMIC_RELAXED) != object->dlpi_addr + planned->address) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Replaces the addresses of the functions of a plan. */
 static void hook(const struct dl_phdr_info *object, const struct plan *plan) {
     uint32_t refused = 0, at, word;
@@ -246,17 +276,18 @@ static bool was_looked_at(const ElfW(Phdr) *headers) {
 
 /* Looks at an object: hooks the functions of its plan, once it is relocated. */
 static int look(struct dl_phdr_info *object, size_t size, void *data) {
-    const char *path = object->dlpi_name && *object->dlpi_name ? object->dlpi_name : "/proc/self/exe";
+    const bool is_program = (uintptr_t)object->dlpi_phdr == getauxval(AT_PHDR);
+    const char *path = is_program ? "/proc/self/exe" : object->dlpi_name;
     const struct plan *plan = NULL;
     struct stat status;
     (void)size, (void)data;
     if (was_looked_at(object->dlpi_phdr)) {
         return 0;
     }
-    if (*path == '/' && syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0) {
+    if (path && strchr(path, '/') && syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0) {
         plan = nntrace_hook_plan(folder, status.st_dev, status.st_ino);
     }
-    if (plan && !nntrace_hook_is_relocated(object->dlpi_addr, object->dlpi_phdr, object->dlpi_phnum)) {
+    if (plan && !nntrace_hook_is_relocated(object->dlpi_addr, object->dlpi_phdr, object->dlpi_phnum, leads_there(object, plan))) {
         /* The thread that loads it looks again. */
         is_waiting = true;
         return 0;
@@ -317,6 +348,9 @@ void nntrace_hook_loaded(void) {
  * function in it. */
 EXPORTED void *dlopen(const char *path, int flags) {
     find_real();
+    if (!real_dlopen) {
+        return NULL; /* A program without it, which only asked whether it is there. */
+    }
     if (path && strchr(path, '/') && !strchr(path, '$')) {
         void *opened = real_dlopen(path, flags);
         if (opened) {
@@ -331,24 +365,27 @@ EXPORTED void *dlopen(const char *path, int flags) {
 EXPORTED void *dlsym(void *restrict handle, const char *restrict name) {
     find_real();
     nntrace_hook_loaded();
-    return real_dlsym(handle, name);
+    return real_dlsym ? real_dlsym(handle, name) : NULL;
 }
 
-/* Calls the program's main function. The profiler writes the plans for what a program is linked with when that has reached
- * its entry point, after all constructors: these are the first steps after it. */
-EXPORTED int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, int (*start)(int, char **, char **),
-                               void (*end)(void), void (*unload)(void), void *stack) {
-    find_real();
-    looked_at_count = 0;
-    loaded = 0;
-    nntrace_hook_loaded();
-    return real_start(main, count, words, start, end, unload, stack);
-}
-
-__attribute__((constructor)) static void set_up(void) {
+/* Finds the folder of the plans. */
+static void set_up(void) {
     const char *found = getenv(VARIABLE);
     find_real();
     if (found && *found == '/' && strlen(found) < sizeof folder) {
         memcpy(folder, found, strlen(found) + 1);
     }
+}
+
+__attribute__((constructor)) static void start(void) { set_up(); }
+
+/* Calls the program's main function. The profiler writes the plans for what a program is linked with when that has reached
+ * its entry point, after all constructors, which musl calls later: these are the first steps after it. */
+EXPORTED int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, int (*begin)(int, char **, char **),
+                               void (*end)(void), void (*unload)(void), void *stack) {
+    set_up();
+    looked_at_count = 0;
+    loaded = 0;
+    nntrace_hook_loaded();
+    return real_start(main, count, words, begin, end, unload, stack);
 }

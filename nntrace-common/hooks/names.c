@@ -5,6 +5,7 @@
  * objects had different names the way is taken to be right: from then on it is followed by plain loads for the same object
  * and function, and what it leads to is compared with the name, as an object may end, and another begin at its address.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -41,10 +42,21 @@ static char *free_bytes;
 static size_t free_left, bytes_taken;
 static int is_locked;
 
+static bool read_process(uint64_t address, void *to, size_t length) {
+    const struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
+    const int saved = errno;
+    const bool is_read = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)length;
+    errno = saved;
+    return is_read;
+}
+
 /* Reads memory that may not be there. */
 static bool read_safely(uint64_t address, void *to, size_t length) {
-    const struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)length;
+    /* A thread under seccomp may be killed for it. */
+    if (nntrace_hook_is_confined()) {
+        return false;
+    }
+    return read_process(address, to, length);
 }
 
 /* Reads a word: by a plain load where the way is known to be right. */
@@ -56,12 +68,15 @@ static inline bool word(uint64_t address, uint64_t *value, bool is_safe) {
     return read_safely(address, value, sizeof *value);
 }
 
+/* Whether nothing is at an address: no program has its first page. */
+static inline bool is_null(uint64_t address) { return address < 4096; }
+
 /* Follows the offsets of a recipe to the text of a name. */
 static inline bool follow(const struct recipe *recipe, uint64_t at, uint64_t *text, bool is_safe) {
     uint32_t step;
     for (step = 0; step < recipe->steps; ++step) {
         at += recipe->offsets[step];
-        if (step + 1 < recipe->steps && !word(at, &at, is_safe)) {
+        if (step + 1 < recipe->steps && (!word(at, &at, is_safe) || is_null(at))) {
             return false;
         }
     }
@@ -81,7 +96,7 @@ static inline bool follow(const struct recipe *recipe, uint64_t at, uint64_t *te
         }
     }
     *text = at;
-    return at != 0;
+    return !is_null(at);
 }
 
 /* Length of a name: its text up to a NUL, a line's end or `#`, which begins attributes in marks. */
@@ -120,10 +135,16 @@ static uint64_t mixed(uint64_t value) {
     return value ^ value >> 29;
 }
 
-static void lock(void) {
-    /* Held for some instructions, never across a fork of this thread. */
-    while (__atomic_exchange_n(&is_locked, 1, __ATOMIC_ACQUIRE)) {
+/* Takes the lock, which is held for some instructions: whether it could. In a child that was forked meanwhile nobody frees
+ * it, and a thread of a higher priority may keep its holder from doing so: then names are those of functions. */
+static bool lock(void) {
+    int tries;
+    for (tries = 0; tries < 100000; ++tries) {
+        if (!__atomic_exchange_n(&is_locked, 1, __ATOMIC_ACQUIRE)) {
+            return true;
+        }
     }
+    return false;
 }
 
 static void unlock(void) { __atomic_store_n(&is_locked, 0, __ATOMIC_RELEASE); }
@@ -158,7 +179,9 @@ static const struct text *keep(const char *name, size_t length) {
     for (at = 0; at < length; ++at) {
         hash = (hash ^ (unsigned char)name[at]) * 0x100000001b3ULL;
     }
-    lock();
+    if (!lock()) {
+        return NULL;
+    }
     for (looks = 0, at = mixed(hash) % MOST_NAMES; looks < PLACES && !found; ++looks, at = (at + 1) % MOST_NAMES) {
         if (!names[at]) {
             struct text *made = take(sizeof *made + length + 1);
@@ -258,7 +281,9 @@ static bool may_be_own(struct compared *compared, uint64_t object, const char *n
     if (__atomic_load_n(&compared->differ, __ATOMIC_RELAXED)) {
         return true;
     }
-    lock();
+    if (!lock()) {
+        return false;
+    }
     if (object != compared->object) {
         if (compared->object && name != compared->name) {
             compared->differ = 1;

@@ -17,6 +17,7 @@
  */
 #include "plan.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +148,7 @@ static const struct plan *parsed(struct reader *reader, struct room *room) {
 }
 
 /* Reads a plan from a file that is open. What it becomes is in one piece with its text, and stays. */
-static const struct plan *read_plan(int file) {
+static const struct plan *read_plan(long file) {
     struct stat status;
     const struct plan *plan = NULL;
     char *memory;
@@ -162,7 +163,7 @@ static const struct plan *read_plan(int file) {
     if (memory == MAP_FAILED) {
         return NULL;
     }
-    if (read(file, memory, (size_t)status.st_size) == status.st_size) {
+    if (syscall(SYS_read, file, memory, (size_t)status.st_size) == status.st_size) {
         struct reader reader = {memory, memory + status.st_size, true};
         struct room room = {memory + length, memory + all};
         plan = parsed(&reader, &room);
@@ -187,7 +188,7 @@ const struct plan *nntrace_hook_plan(const char *folder, uint64_t device, uint64
     const struct plan *plan = NULL;
     char *end;
     uint32_t at;
-    int file;
+    long file;
     for (at = 0; at < known_count; ++at) {
         if (known[at].device == device && known[at].inode == inode) {
             return known[at].plan;
@@ -203,10 +204,14 @@ const struct plan *nntrace_hook_plan(const char *folder, uint64_t device, uint64
     *end++ = '-';
     end = put_hexadecimal(end, inode);
     *end = '\0';
-    file = open(path, O_RDONLY | O_CLOEXEC);
+    /* By number: libc's functions may end a thread that is cancelled. */
+    file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
         plan = read_plan(file);
-        close(file);
+        syscall(SYS_close, file);
+    }
+    if (!plan && (file >= 0 || errno != ENOENT)) {
+        nntrace_hook_refused(1);
     }
     if (plan) {
         known[known_count].device = device;

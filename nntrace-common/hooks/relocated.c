@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "relocated.h"
@@ -40,13 +41,14 @@ static bool is_mapping(const char *line, uintptr_t address, bool *is_writable) {
 static bool can_be_written(uintptr_t address) {
     char text[4096];
     size_t kept = 0;
-    ssize_t taken;
+    long taken;
     bool is_found = false, is_writable = true;
-    const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    /* By number: libc's functions may end a thread that is cancelled. */
+    const long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return true;
     }
-    while (!is_found && (taken = read(file, text + kept, sizeof text - 1 - kept)) > 0) {
+    while (!is_found && (taken = syscall(SYS_read, file, text + kept, sizeof text - 1 - kept)) > 0) {
         char *line = text, *end;
         kept += (size_t)taken;
         text[kept] = '\0';
@@ -60,11 +62,11 @@ static bool can_be_written(uintptr_t address) {
         }
         memmove(text, line, kept);
     }
-    close(file);
+    syscall(SYS_close, file);
     return !is_found || is_writable;
 }
 
-bool nntrace_hook_is_relocated(uintptr_t base, const ElfW(Phdr) *headers, int count) {
+bool nntrace_hook_is_relocated(uintptr_t base, const ElfW(Phdr) *headers, int count, bool leads_there) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     int at;
     for (at = 0; at < count; ++at) {
@@ -74,5 +76,5 @@ bool nntrace_hook_is_relocated(uintptr_t base, const ElfW(Phdr) *headers, int co
             return !can_be_written(begin);
         }
     }
-    return false;
+    return leads_there;
 }

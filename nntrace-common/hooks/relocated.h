@@ -5,8 +5,9 @@
 #include <link.h>
 #include <stdbool.h>
 
-/* Whether an object with these program headers is relocated, and what is read-only from then on is. One without such memory
- * is taken for one that is not. */
-bool nntrace_hook_is_relocated(uintptr_t base, const ElfW(Phdr) *headers, int count) __attribute__((visibility("hidden")));
+/* Whether an object with these program headers is relocated, and what is read-only from then on is. For one without a page of
+ * such memory it is whether its words lead where they should. */
+bool nntrace_hook_is_relocated(uintptr_t base, const ElfW(Phdr) *headers, int count, bool leads_there)
+    __attribute__((visibility("hidden")));
 
 #endif

@@ -45,6 +45,7 @@ static __thread struct calls calls;
 
 /* Sections of this process that were left out. */
 static uint64_t left_out;
+static int process;
 
 /* Compilers link a part of the C library into each program and library that has these: this one links nothing, so that it
  * can be loaded with any C library. */
@@ -56,13 +57,26 @@ __attribute__((visibility("hidden"))) int atexit(void (*function)(void)) {
 
 /* Counts a section that is left out. The profiler hears of it each time the number has doubled. */
 static void leave_out(void) {
-    const uint64_t count = __atomic_add_fetch(&left_out, 1, __ATOMIC_RELAXED);
+    const int self = getpid();
+    uint64_t count;
+    if (__atomic_exchange_n(&process, self, __ATOMIC_RELAXED) != self) {
+        /* A child counts its own. */
+        __atomic_store_n(&left_out, 0, __ATOMIC_RELAXED);
+    }
+    count = __atomic_add_fetch(&left_out, 1, __ATOMIC_RELAXED);
     if ((count & (count - 1)) == 0) {
         nntrace_lane_offer_(SECTIONS_LEFT_OUT, count);
     }
 }
 
 void nntrace_hook_refused(uint32_t words) { nntrace_lane_offer_(WORDS_REFUSED, words); }
+
+bool nntrace_hook_is_confined(void) {
+    const int saved = errno;
+    const bool is_confined = nntrace_is_confined_();
+    errno = saved;
+    return is_confined;
+}
 
 static void sleep_for(long ns) {
     const long time[2] = {0, ns};
@@ -85,30 +99,45 @@ static void write_wait(const uint64_t start[2]) {
 
 static bool has_ring(void) { return nntrace_self_.lane && nntrace_shared_(nntrace_self_.lane); }
 
+/* Begins a section with its name in the record: a ring has room for the names of 512 sites. */
+static __attribute__((noinline)) bool begin_as_text(const char *tag, const char *name) {
+    struct nntrace_text_ text = {4, NNTRACE_CAPACITY_ - 1 - 4, {'B', '|', '0', '|'}};
+    nntrace_put_string_(&text, tag);
+    nntrace_put_string_(&text, name);
+    return nntrace_text_in_lane_(&text, 1);
+}
+
+/* Begins a section if that is possible at once. */
+static bool begin_at_once(const char *tag, const char *name) {
+    return nntrace_begin_in_lane_(tag, name) || (has_ring() && begin_as_text(tag, name));
+}
+
 /* Begins a section where it could not be begun at once: gets the thread a lane, or a larger one, or waits until there is
  * room. Whether it could. */
 static __attribute__((noinline)) bool begin_slowly(const char *tag, const char *name) {
     const int saved = errno;
     const uint64_t start = nntrace_now_(), both[2] = {start, nntrace_ticks_()};
-    uint64_t ready;
-    struct nntrace_text_ text = {4, NNTRACE_CAPACITY_ - 1 - 4, {'B', '|', '0', '|'}};
-    bool is_begun = false;
-    uint64_t now = start;
-    nntrace_put_string_(&text, tag);
-    nntrace_put_string_(&text, name);
-    while (nntrace_lanes_wanted_ == 1 && nntrace_self_.depth < MOST_OPEN) {
+    bool is_begun = false, has_waited = false;
+    uint64_t now = start, ready;
+    while (nntrace_lanes_wanted_ == 1 && nntrace_self_.depth < MOST_OPEN && (has_ring() || now >= calls.impatient_until)) {
         nntrace_seek_lane_();
-        if (nntrace_enter_lane_(1, &ready)) {
+        if (has_waited && nntrace_enter_lane_(1, &ready)) {
             nntrace_set_busy_(nntrace_self_.lane, 0);
             write_wait(both);
+            has_waited = false;
         }
-        is_begun = nntrace_begin_in_lane_(tag, name) || nntrace_text_in_lane_(&text, 1);
+        is_begun = begin_at_once(tag, name);
         now = nntrace_now_();
         /* Where no lane can be made there is nothing to wait for. */
-        if (is_begun || now < calls.impatient_until || now - start > PATIENCE || (!has_ring() && nntrace_goes_without_())) {
+        if (is_begun || now < calls.impatient_until || now - start > PATIENCE || nntrace_is_confined_()) {
+            break;
+        }
+        if (!has_ring() && nntrace_goes_without_()) {
+            calls.impatient_until = now + LAST_PAUSE;
             break;
         }
         sleep_for(LOOK);
+        has_waited = true;
     }
     if (is_begun) {
         calls.pause = FIRST_PAUSE;
@@ -146,7 +175,7 @@ uintptr_t nntrace_hook_enter(uint32_t number, const uint64_t *registers, uintptr
     end_from(frame);
     if (calls.depth < MOST_OPEN) {
         const char *name = nntrace_hook_name(number, function, registers);
-        const bool is_begun = nntrace_begin_in_lane_(function->tag, name) || begin_slowly(function->tag, name);
+        const bool is_begun = begin_at_once(function->tag, name) || begin_slowly(function->tag, name);
         calls.beyond = 0;
         calls.frames[calls.depth++] = frame | is_begun;
     } else {

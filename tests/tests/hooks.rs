@@ -247,14 +247,26 @@ fn many_operators_a_second_lose_none() -> Result<()> {
 }
 
 #[test]
+fn operators_have_names_that_a_lane_has_no_room_for() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let names: Vec<String> = (0..700).map(|number| format!("operator {number}")).collect();
+    let sections: Vec<_> = names.iter().map(|name| ("LC_PE", name.as_str(), 1)).collect();
+    let snapshot = Hooked::build()?.hooked("linked", "many", 20)?;
+    let mut wanted = expected(&sections, 20);
+    wanted.extend(expected(&[("LR_PE", "run", 1)], 20));
+    check(&snapshot, &wanted)
+}
+
+#[test]
 fn a_program_without_the_library_is_named() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let snapshot = Hooked::build()?.hooked("loads", "executes", ROUNDS)?;
     let mut wanted = expected(COUNTS, ROUNDS);
     wanted.extend(expected(&[("LR_PE", "run", 2)], ROUNDS));
     check(&snapshot, &wanted)?;
-    let is_named =
-        |note: &String| note.starts_with("operators of ") && note.contains("are not seen: it does not load");
+    let is_named = |note: &String| {
+        note.starts_with("operators of ") && note.contains("are not recorded: it has not loaded")
+    };
     ensure!(snapshot.notes.iter().filter(|note| is_named(note)).count() == 1, "{:?}", snapshot.notes);
     Ok(())
 }

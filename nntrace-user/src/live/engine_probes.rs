@@ -30,7 +30,7 @@ use super::{
         probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
-    hooks::{self, Hooks},
+    hooks::Hooks,
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
@@ -183,8 +183,8 @@ impl EngineProbes {
     }
 
     /// Whether a file is the library of the hooks, of this run or of another one.
-    pub(crate) fn is_hooks_library(&self, object: ObjectId, path: &Path) -> bool {
-        self.hooking.is_library(object) || hooks::is_library(path)
+    pub(crate) fn is_hooks_library(&mut self, object: ObjectId, path: &Path) -> bool {
+        self.hooking.is_any_library(object, path)
     }
 
     /// Examines the files among these that are new, and probes the engines in them, or plans their hooks where the process that
@@ -204,9 +204,10 @@ impl EngineProbes {
             self.catalog.leave_to_itt();
         }
         self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
+        let wants_hooks = self.hooking.is_possible(process, objects);
         for object in objects {
             if self.examined.insert(object.id)
-                && let Err(error) = self.examine(kernel, names, process, object)
+                && let Err(error) = self.examine(kernel, names, wants_hooks, object)
             {
                 self.notes
                     .push(format!("{}: not searched for engines: {error}", object.display_path.display()));
@@ -223,6 +224,11 @@ impl EngineProbes {
                 self.notes.push(format!("{file}: functions that exceptions leave end late: {error}"));
             }
         }
+    }
+
+    /// Number of files whose functions are hooked.
+    pub(crate) fn hooked_files(&self) -> usize {
+        self.hooking.files()
     }
 
     /// Notes that a process ran on while engines were examined and probed, those after the first `known` ones.
@@ -242,10 +248,9 @@ impl EngineProbes {
         &mut self,
         kernel: &mut Kernel,
         names: &mut Names,
-        process: Option<Mapping<'_>>,
+        wants_hooks: bool,
         object: &Object,
     ) -> Result<(), ExamineError> {
-        let wants_hooks = self.hooking.is_possible(process);
         let mut resolved = match examine(&object.path, &self.catalog, self.level, wants_hooks) {
             Ok(resolved) => resolved,
             // Whatever is no program of a known kind has no engine.

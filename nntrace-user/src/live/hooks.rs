@@ -13,12 +13,18 @@ use std::{
     ffi::OsString,
     fs::{self, File, Permissions},
     io,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::{
+    sys::statvfs::{FsFlags, statvfs},
+    unistd::Uid,
+};
 use tempfile::TempDir;
 use thiserror::Error;
 
@@ -30,14 +36,14 @@ use crate::caller::RunAs;
 
 /// File name of the library.
 const LIBRARY: &str = "libnntrace-hooks.so";
-/// Symbol that it alone exports.
+/// Symbol that only this library exports.
 const SYMBOL: &str = "nntrace_hooks_library";
 /// Variable by which it finds the plans.
 const PLANS: &str = "NNTRACE_HOOKS";
 /// Variable by which the loader finds libraries to load before a program.
 const PRELOAD: &str = "LD_PRELOAD";
-/// Folders that are tried for the copy. Not TMPDIR: under sudo it is another user's word.
-const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// Folders that are tried for the copy by root.
+const OF_ROOT: [&str; 3] = ["/var/lib", "/usr/local/lib", "/opt"];
 
 /// Reason why nothing can be hooked.
 #[derive(Debug, Error)]
@@ -49,11 +55,13 @@ pub enum HookError {
     NoLibrary,
     /// No folder takes the copy.
     #[error(
-        "--hooks needs a folder for files that programs may execute, in {}: {reason}; mount one of them without noexec, or leave \
-         out --hooks",
-        FOLDERS.join(" or ")
+        "--hooks needs a folder that only its user can write to, on a file system mounted without noexec: {reason}; make one of \
+         {} such a folder, or leave out --hooks",
+        .tried.join(", ")
     )]
     NoFolder {
+        /// Folders that were tried.
+        tried: Vec<String>,
         /// Reason of the last one.
         reason: io::Error,
     },
@@ -90,18 +98,12 @@ impl Hooks {
     /// When the library is missing, no folder takes its copy, or the user may not read it.
     pub fn prepare(user: Option<&RunAs>) -> Result<Self, HookError> {
         let source = target_library::find(LIBRARY).ok_or(HookError::NoLibrary)?;
+        let parents = parents();
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        let mut made = None;
-        for folder in FOLDERS {
-            match Files::create(Path::new(folder), &source) {
-                Ok(files) => {
-                    made = Some(files);
-                    break;
-                }
-                Err(error) => last = error,
-            }
-        }
-        let files = made.ok_or(HookError::NoFolder { reason: last })?;
+        let mut create = |parent: &PathBuf| Files::create(parent, &source).map_err(|error| last = error).ok();
+        let made = parents.iter().find_map(&mut create);
+        let tried = || parents.iter().map(|parent| parent.display().to_string()).collect();
+        let files = made.ok_or_else(|| HookError::NoFolder { tried: tried(), reason: last })?;
         match target_library::check_readable(&files.library, user) {
             Ok(()) => Ok(Self(Arc::new(files))),
             Err((user, reason)) => {
@@ -158,8 +160,28 @@ impl Hooks {
     }
 }
 
+/// Returns the folders that are tried for the copy, none of which another user can write to: processes that outlive the run have
+/// its path in their environment, where nobody else is to put a library. Under sudo the variables are another user's word.
+fn parents() -> Vec<PathBuf> {
+    if Uid::effective().is_root() {
+        return OF_ROOT.map(PathBuf::from).to_vec();
+    }
+    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = of("HOME");
+    of("XDG_RUNTIME_DIR")
+        .into_iter()
+        .chain(home.as_ref().map(|home| home.join(".cache")))
+        .chain(home.clone())
+        .collect()
+}
+
 impl Files {
     fn create(parent: &Path, source: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(parent)?;
+        let is_ours = [0, Uid::effective().as_raw()].contains(&metadata.uid());
+        if !is_ours || metadata.mode() & 0o022 != 0 {
+            return Err(io::Error::other(format!("others can write to {}", parent.display())));
+        }
         if statvfs(parent)?.flags().contains(FsFlags::ST_NOEXEC) {
             return Err(io::Error::other(format!("{} is mounted with noexec", parent.display())));
         }
@@ -191,16 +213,25 @@ pub(super) fn is_library(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A run with any file for the library.
-    fn hooks() -> Hooks {
-        let source = env::current_exe().unwrap();
-        let files = FOLDERS.iter().find_map(|folder| Files::create(Path::new(folder), &source).ok());
-        Hooks(Arc::new(files.expect("one of the folders takes files")))
+    /// A run with any file for the library, in a folder that is removed with it.
+    fn hooks() -> (Hooks, TempDir) {
+        let parent = tempfile::tempdir().unwrap();
+        let files = Files::create(parent.path(), &env::current_exe().unwrap());
+        (Hooks(Arc::new(files.unwrap())), parent)
+    }
+
+    #[test]
+    fn others_may_not_write_beside_the_library() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::set_permissions(parent.path(), Permissions::from_mode(0o1777)).unwrap();
+        let error = Files::create(parent.path(), &env::current_exe().unwrap()).unwrap_err();
+        assert!(error.to_string().starts_with("others can write to"), "{error}");
+        assert!(!parents().contains(&PathBuf::from("/tmp")));
     }
 
     #[test]
     fn a_process_has_the_library_that_its_environment_names() {
-        let hooks = hooks();
+        let (hooks, _parent) = hooks();
         let library = hooks.library().to_str().unwrap();
         let folder = hooks.0.folder.path().to_str().unwrap();
         let of = |preload: &str, plans: &str| {
@@ -214,7 +245,7 @@ mod tests {
 
     #[test]
     fn plans_are_readable_by_all_and_removed_at_the_end() {
-        let hooks = hooks();
+        let (hooks, _parent) = hooks();
         let folder = hooks.0.folder.path().to_owned();
         let object = ObjectId { device: 0x1f, inode: 7 };
         hooks.write(object, "text").unwrap();

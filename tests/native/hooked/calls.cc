@@ -151,6 +151,19 @@ int64_t names(int64_t rounds) {
     return result;
 }
 
+/* More operators than a lane has room for the names of. */
+int64_t many(int64_t rounds) {
+    std::vector<hooked::Operator *> operators;
+    for (int at = 0; at < 700; ++at) {
+        operators.push_back(make(ADD, ("operator " + std::to_string(at)).c_str()));
+    }
+    int64_t result = 0;
+    for (int64_t round = 0; round < rounds; ++round) {
+        result = run(operators.data(), static_cast<int64_t>(operators.size()), result);
+    }
+    return result;
+}
+
 /* Results in every kind of place. */
 int64_t results(int64_t rounds) {
     hooked::Operator *operation = make(MULTIPLY, "product");
@@ -231,7 +244,7 @@ const struct {
 } ways[] = {{"counts", counts}, {"throws", throws},       {"jumps", jumps},         {"threads", threads},
             {"names", names},   {"constants", constants}, {"results", results},     {"walks", walks},
             {"forks", forks},   {"reloads", reloads},     {"recursion", recursion},
-            {"executes", executes}};
+            {"executes", executes}, {"many", many}};
 
 }  // namespace
 

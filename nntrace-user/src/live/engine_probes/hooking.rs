@@ -1,12 +1,16 @@
 //! Hooked functions of a run: which functions of a file are hooked instead of probed, and in which processes.
 
-use std::{collections::HashSet, fs, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::Path,
+};
 
 use super::plan::Plan;
 use crate::live::{
     engines::probe::EngineProbe,
     express::offers,
-    hooks::Hooks,
+    hooks::{self, Hooks},
     kernel::{Kernel, KernelError, lanes::LaneProbe},
     target::{Object, ObjectId, Processes, has_interpreter},
 };
@@ -25,6 +29,8 @@ pub(super) struct Hooking {
     planned: HashSet<ObjectId>,
     /// Processes that map such a file without the library.
     without: HashSet<u32>,
+    /// Files that offer lanes, and whether each is the library, of this run or of another one.
+    libraries: HashMap<ObjectId, bool>,
     /// Probes on the function by which its threads offer lanes.
     offers: Vec<LaneProbe>,
 }
@@ -62,11 +68,20 @@ impl Hooking {
         self.hooks.as_ref().is_some_and(|hooks| hooks.id() == object)
     }
 
-    /// Whether functions of the files that a process maps can be hooked: it has the library, and is held.
-    pub(super) fn is_possible(&self, process: Option<Mapping<'_>>) -> bool {
-        let has_library =
-            |hooks: &Hooks, process: Mapping<'_>| process.is_held && has_library(hooks, process);
-        self.hooks.as_ref().zip(process).is_some_and(|(hooks, process)| has_library(hooks, process))
+    /// Whether a file is the library, of this run or of another one.
+    pub(super) fn is_any_library(&mut self, object: ObjectId, path: &Path) -> bool {
+        *self.libraries.entry(object).or_insert_with(|| hooks::is_library(path))
+    }
+
+    /// Whether functions of the files that a process maps can be hooked: the library is among them, and the process is held.
+    pub(super) fn is_possible(&self, process: Option<Mapping<'_>>, objects: &[Object]) -> bool {
+        process.is_some_and(|process| process.is_held)
+            && objects.iter().any(|object| self.is_library(object.id))
+    }
+
+    /// Number of files with hooked functions.
+    pub(super) fn files(&self) -> usize {
+        self.planned.len()
     }
 
     /// Plans the functions among these probes that can be hooked, and takes them out; returns their number for each of the groups.
@@ -98,15 +113,14 @@ impl Hooking {
     pub(super) fn note_without(&mut self, process: Mapping<'_>, objects: &[Object]) -> Option<String> {
         let hooks = self.hooks.as_ref()?;
         let planned = objects.iter().find(|object| self.planned.contains(&object.id))?;
-        if self.without.len() >= MOST_NOTES
-            || has_library(hooks, process)
-            || !self.without.insert(process.pid)
-        {
+        let has_library = objects.iter().any(|object| self.is_library(object.id))
+            || (is_program(process, planned.id) && will_have_library(hooks, process));
+        if self.without.len() >= MOST_NOTES || has_library || !self.without.insert(process.pid) {
             return None;
         }
         Some(format!(
-            "operators of {} in process {} are not seen: it does not load {}, as a static or setuid program or without LD_PRELOAD; \
-             leave out --hooks to have them probed",
+            "operators of {} in process {} are not recorded: it has not loaded {} (statically linked, setuid, or started without \
+             LD_PRELOAD or NNTRACE_HOOKS); run without --hooks to probe them",
             planned.display_path.display(),
             process.pid,
             hooks.library().display()
@@ -114,9 +128,13 @@ impl Hooking {
     }
 }
 
-/// Whether a process has loaded the library or will have, before any engine: by its environment, as a program that has only
-/// just begun maps nothing else yet.
-fn has_library(hooks: &Hooks, Mapping { processes, pid, .. }: Mapping<'_>) -> bool {
+/// Whether a file is the program that a process runs: it is mapped before any library.
+fn is_program(Mapping { processes, pid, .. }: Mapping<'_>, object: ObjectId) -> bool {
+    fs::metadata(processes.dir(pid).join("exe")).is_ok_and(|metadata| ObjectId::from(&metadata) == object)
+}
+
+/// Whether a process that has only just begun will load the library, by its environment.
+fn will_have_library(hooks: &Hooks, Mapping { processes, pid, .. }: Mapping<'_>) -> bool {
     let folder = processes.dir(pid);
     let environment = fs::read(folder.join("environ")).unwrap_or_default();
     hooks.is_in(&environment) && has_interpreter(&folder.join("exe")) && !is_secure(&folder)
@@ -138,8 +156,9 @@ mod tests {
         let processes = Processes::default();
         let us = Mapping { processes: &processes, pid: std::process::id(), is_held: true };
         let mut without = Hooking::new(None);
-        assert!(!without.is_possible(Some(us)));
         let object = Object::at(&std::env::current_exe().unwrap()).unwrap();
+        assert!(!without.is_possible(Some(us), std::slice::from_ref(&object)));
+        assert!(is_program(us, object.id));
         assert_eq!(without.plan(&object, &mut [&mut Vec::new()]), Ok(vec![0]));
         assert_eq!(without.note_without(us, &[object]), None);
     }

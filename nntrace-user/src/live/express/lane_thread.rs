@@ -299,7 +299,7 @@ impl LaneThread {
         let mark = match &mark.mark {
             ForwardedMark::Begin(begin) => Mark::Forwarded(begin),
             ForwardedMark::End => {
-                let mut calls = self.rings.iter_mut().find_map(|ring| ring.calls.as_mut());
+                let mut calls = self.rings.iter_mut().rev().find_map(|ring| ring.calls.as_mut());
                 while self.hooked.is_left(self.marks.stack().depth(), calls.as_deref_mut()) {
                     accounting.mark(ids, &mut self.marks, self.last, &Mark::End);
                 }

@@ -41,14 +41,14 @@ impl LeftOut {
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let sections = self.sections.iter().map(|(pid, count)| {
             format!(
-                "at least {count} calls of operators in process {pid} are missing: their thread had no lane in time, or was \
-                 ahead of us; leave out --hooks to have them probed"
+                "at least {count} operator calls in process {pid} were not recorded: a thread got its lane too late, or filled it \
+                 faster than it was read; run without --hooks to probe operators instead"
             )
         });
         let words = self.words.iter().map(|(pid, count)| {
             format!(
-                "{count} operators of process {pid} are not hooked, as their addresses could not be changed: they are \
-                 missing; leave out --hooks to have them probed"
+                "{count} pointers to operators in process {pid} could not be replaced, so calls through them are not recorded; \
+                 run without --hooks to probe these operators instead"
             )
         });
         sections.chain(words)
@@ -71,7 +71,7 @@ mod tests {
         left_out.words(7, 2);
         assert_eq!(left_out.marks(), u64::MAX);
         let notes: Vec<_> = left_out.notes().collect();
-        assert!(notes[0].starts_with("at least 4 calls of operators in process 7"), "{notes:?}");
-        assert!(notes[2].starts_with("5 operators of process 7"), "{notes:?}");
+        assert!(notes[0].starts_with("at least 4 operator calls in process 7"), "{notes:?}");
+        assert!(notes[2].starts_with("5 pointers to operators in process 7"), "{notes:?}");
     }
 }

@@ -200,8 +200,18 @@ impl Session {
                 self.stop_guard.as_ref().is_some_and(|guard| guard.has_released_since(event.time));
             let missed =
                 if is_held && !has_run_on { MissedSince::Nothing } else { MissedSince::Since(event.time) };
+            let hooked = self.engines.hooked_files();
             if !self.probe(event.tgid, missed) {
                 self.unsearched.insert(event.tgid);
+            }
+            let has_released =
+                |guard: &StopGuard| missed == MissedSince::Nothing && guard.has_released_since(event.time);
+            if self.engines.hooked_files() > hooked && self.stop_guard.as_ref().is_some_and(has_released) {
+                self.notes.push(format!(
+                    "operators of the engine that process {} loaded may be missing: it ran on before they were hooked; run it again, \
+                     as a file that was read before takes less time to examine",
+                    event.tgid
+                ));
             }
         }
         if is_held {
