@@ -6,8 +6,10 @@
  * and function, and what it leads to is compared with the name, as an object may end, and another begin at its address.
  */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -40,7 +42,8 @@ static struct object objects[MOST_OBJECTS];
 static const struct text *names[MOST_NAMES];
 static char *free_bytes;
 static size_t free_left, bytes_taken;
-static int is_locked;
+/* Thread that changes them; 0 for none. */
+static int holder;
 
 static bool read_process(uint64_t address, void *to, size_t length) {
     const struct iovec local = {to, length}, remote = {(void *)(uintptr_t)address, length};
@@ -135,19 +138,27 @@ static uint64_t mixed(uint64_t value) {
     return value ^ value >> 29;
 }
 
-/* Takes the lock, which is held for some instructions: whether it could. In a child that was forked meanwhile nobody frees
- * it, and a thread of a higher priority may keep its holder from doing so: then names are those of functions. */
+/* Takes the lock, which is held for some instructions: whether it could. A child that was forked meanwhile takes it from the
+ * parent's thread. Where a thread of a higher priority keeps the holder from running, names are those of functions. */
 static bool lock(void) {
-    int tries;
-    for (tries = 0; tries < 100000; ++tries) {
-        if (!__atomic_exchange_n(&is_locked, 1, __ATOMIC_ACQUIRE)) {
-            return true;
+    const int saved = errno, self = (int)syscall(SYS_gettid);
+    bool is_taken = false;
+    int tries, found = 0;
+    for (tries = 1; !is_taken && tries <= 20000 && found != self; ++tries) {
+        found = 0;
+        is_taken = __atomic_compare_exchange_n(&holder, &found, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+        if (!is_taken && tries % 100 == 0) {
+            if (syscall(SYS_tgkill, getpid(), found, 0) != 0) {
+                __atomic_compare_exchange_n(&holder, &found, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+            }
+            sched_yield();
         }
     }
-    return false;
+    errno = saved;
+    return is_taken;
 }
 
-static void unlock(void) { __atomic_store_n(&is_locked, 0, __ATOMIC_RELEASE); }
+static void unlock(void) { __atomic_store_n(&holder, 0, __ATOMIC_RELEASE); }
 
 /* Takes memory that is never given back; NULL where there is no more. The lock is held. */
 static void *take(size_t bytes) {

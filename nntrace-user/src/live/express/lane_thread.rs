@@ -299,7 +299,11 @@ impl LaneThread {
         let mark = match &mark.mark {
             ForwardedMark::Begin(begin) => Mark::Forwarded(begin),
             ForwardedMark::End => {
-                let mut calls = self.rings.iter_mut().rev().find_map(|ring| ring.calls.as_mut());
+                let mut calls = self
+                    .rings
+                    .iter_mut()
+                    .filter_map(|ring| ring.calls.as_mut())
+                    .find(|calls| calls.has_section());
                 while self.hooked.is_left(self.marks.stack().depth(), calls.as_deref_mut()) {
                     accounting.mark(ids, &mut self.marks, self.last, &Mark::End);
                 }

@@ -37,11 +37,19 @@ impl OpenCalls {
 }
 
 impl OpenCalls {
+    /// Whether a call is open that is a section. Of the lanes of a thread one has such calls at most.
+    pub(super) fn has_section(&self) -> bool {
+        self.sections() != 0
+    }
+
     /// Takes the innermost call that is a section as over: its end, which comes later, does not count.
     fn leave(&mut self) {
-        let open = 1_u64.checked_shl(self.depth).map_or(u64::MAX, |bit| bit - 1);
-        let sections = open & !self.parts;
-        self.parts |= sections.checked_ilog2().map_or(0, |highest| 1 << highest);
+        self.parts |= self.sections().checked_ilog2().map_or(0, |highest| 1 << highest);
+    }
+
+    /// Calls that are sections, as [`parts`](Self::parts).
+    fn sections(&self) -> u64 {
+        1_u64.checked_shl(self.depth).map_or(u64::MAX, |bit| bit - 1) & !self.parts
     }
 }
 
@@ -104,7 +112,9 @@ mod tests {
             assert!(calls.counts(Some(&operator), &stack));
             sections.begun(depth, true);
         }
+        assert!(calls.has_section());
         assert!(sections.is_left(3, Some(&mut calls)) && sections.is_left(2, Some(&mut calls)));
+        assert!(!calls.has_section());
         assert!(!sections.is_left(1, Some(&mut calls)) && !sections.is_left(0, None));
         assert!(!calls.counts(None, &stack) && !calls.counts(None, &stack), "they are over");
         // Another section in the place of one.
