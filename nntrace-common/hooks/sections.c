@@ -47,8 +47,8 @@ static __thread struct calls calls;
 static uint64_t left_out;
 static int process;
 
-/* Compilers link a part of the C library into each program and library that has these: this one links nothing, so that it
- * can be loaded with any C library. */
+/* glibc's `atexit` is in an archive that is linked into each library; this one links nothing, so that it can be loaded with
+ * any C library. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 __attribute__((visibility("hidden"))) int atexit(void (*function)(void)) {

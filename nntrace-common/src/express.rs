@@ -31,7 +31,7 @@ pub const LEASE_NS: u64 = 2_000_000_000;
 /// First argument of the offering function in place of a file: the ring is half full.
 pub const DOORBELL: i64 = -1;
 /// First argument of the offering function in place of a file: the second is the number of sections that hooks have left out
-/// in the process so far. It is told each time it has doubled.
+/// in the process so far, reported each time it has doubled.
 pub const SECTIONS_LEFT_OUT: i64 = -2;
 /// First argument of the offering function in place of a file: the second is a number of words that lead to functions, and
 /// could not be changed.
@@ -77,7 +77,7 @@ pub mod clocks {
     pub const TICKS: u64 = 2;
 }
 
-/// What the sections in a lane are.
+/// Kinds of the sections in a lane.
 pub mod sections {
     /// Sections that a program marks.
     pub const MARKED: u64 = 0;

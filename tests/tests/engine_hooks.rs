@@ -20,7 +20,7 @@ fn counts(traced: &Traced) -> BTreeMap<(String, &str), u64> {
     rows.map(|row| ((Tag::new(row.layer, row.phase).to_string(), row.name.as_str()), row.count)).collect()
 }
 
-/// Runs an engine with probes and with hooks: at least so many of its functions are hooked, and all count the same but
+/// Runs an engine with probes and with hooks: at least `least` of its functions are hooked, and all count the same but
 /// those with these names, which others call directly.
 fn check(engine: Engine, least: usize, called: &[&str]) -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };

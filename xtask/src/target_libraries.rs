@@ -63,7 +63,7 @@ pub struct TargetLibrary {
     sources: &'static str,
     /// Flags of the compiler that the others do not have.
     more_flags: &'static [&'static str],
-    /// What it is linked with, after the sources.
+    /// Flags of the linker, after the sources.
     links: &'static [&'static str],
 }
 
@@ -124,7 +124,8 @@ mod tests {
     ];
     /// Libraries that each needs.
     const NEEDED: [&[&str]; ALL.len()] = [&["[libc.so.6]"], &[]];
-    /// What the library of the hooks takes from the C library of its program, glibc of any age or musl, beside what compilers add.
+    /// Functions that the library of the hooks takes from its program's C library, glibc of any age or musl, beside those that
+    /// compilers add.
     const TAKEN: [&str; 24] = [
         "__cxa_atexit",
         "__errno_location",

@@ -160,8 +160,8 @@ impl Hooks {
     }
 }
 
-/// Returns the folders that are tried for the copy, none of which another user can write to: processes that outlive the run have
-/// its path in their environment, where nobody else is to put a library. Under sudo the variables are another user's word.
+/// Returns the folders that are tried for the copy. Only their owner may write to them: processes that outlive the run keep
+/// the path in their environment, and nobody else may put a library there. Under sudo the variables are another user's word.
 fn parents() -> Vec<PathBuf> {
     if Uid::effective().is_root() {
         return OF_ROOT.map(PathBuf::from).to_vec();

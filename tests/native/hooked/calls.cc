@@ -1,4 +1,4 @@
-/* Calls the engine's operators in one of the ways, so many rounds, and prints what was computed, which is the same with hooks and
+/* Calls the engine's operators in one of the ways, for a number of rounds, and prints what was computed, which is the same with hooks and
  * without. Built with LOADS it loads the engine while it runs, by the folder that this program names (RUNPATH). */
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -85,3 +85,76 @@ impl Plan {
         self.lines.push('\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nntrace_common::{
+        express::{SECTIONS_LEFT_OUT, WORDS_REFUSED},
+        layer::{Layer, Phase, Tag},
+    };
+
+    use super::*;
+    use crate::live::engines::probe::{End, Level, NameForm, NameRecipe};
+
+    fn probe(address: u64, line: u32, name: Option<NameRecipe>) -> EngineProbe {
+        EngineProbe {
+            function: "Conv::compute".to_owned(),
+            map_line: MapLine { map: Arc::from("my.toml"), line },
+            level: Level::Op,
+            prefix: Prefix::None,
+            tag: Tag::new(Layer::CpuFallback, Phase::Execution),
+            name,
+            fallback_name: "Conv#1".to_owned(),
+            entry: address,
+            entry_sp_offset: 0,
+            entry_is_emulated: true,
+            end: End::None,
+            kind: Kind::Section,
+            on_workers: false,
+            hook: Some(Hook { address, words: vec![64, 128] }),
+        }
+    }
+
+    #[test]
+    fn a_plan_has_each_function_with_its_words_and_the_number_of_its_entry() {
+        let chain = [8, 16, 0, 0];
+        let name =
+            NameRecipe { argument: 1, chain, length: 2, form: NameForm::StdString, values: Vec::new() };
+        let mut plan = Plan::default();
+        assert!(plan.is_empty());
+        assert!(
+            plan.add(&probe(4096, 7, Some(name.clone()))) && plan.add(&probe(8192, 7, Some(name.clone())))
+        );
+        assert!(plan.add(&probe(12288, 9, None)));
+        assert_eq!(
+            plan.text(),
+            "nntrace-hooks 1 3 1\n\
+             4096 1 1 1 2 8 16 0 0 0 2\n[NN_LC_PE]\nConv.1\n64 128\n\
+             8192 1 1 1 2 8 16 0 0 0 2\n[NN_LC_PE]\nConv.1\n64 128\n\
+             12288 0 0 0 0 0 0 0 0 0 2\n[NN_LC_PE]\nConv.1\n64 128\n"
+        );
+        for others in [
+            EngineProbe { hook: None, ..probe(1, 7, None) },
+            EngineProbe { on_workers: true, ..probe(1, 7, None) },
+            EngineProbe { prefix: Prefix::Subtract, ..probe(1, 7, None) },
+            EngineProbe { kind: Kind::BracketBegin, ..probe(1, 7, None) },
+            // The library reads offsets from 0 on.
+            probe(1, 7, Some(NameRecipe { chain: [-8, 0, 0, 0], length: 1, ..name })),
+        ] {
+            assert!(!plan.add(&others) && !plan.has(&others), "{others:?}");
+        }
+        assert!(plan.has(&probe(8192, 9, None)));
+    }
+
+    #[test]
+    fn the_library_has_the_same_numbers() {
+        let limits = include_str!("../../../../nntrace-common/hooks/limits.h");
+        assert!(limits.contains(&format!("#define HOOKS {MOST_FUNCTIONS}\n")));
+        let sections = include_str!("../../../../nntrace-common/hooks/sections.c");
+        for (name, number) in [("SECTIONS_LEFT_OUT", SECTIONS_LEFT_OUT), ("WORDS_REFUSED", WORDS_REFUSED)] {
+            assert!(sections.contains(&format!("#define {name} ({number})\n")), "{name}");
+        }
+    }
+}

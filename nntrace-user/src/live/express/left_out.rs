@@ -1,4 +1,4 @@
-//! What hooks in the targets have left out.
+//! Losses that hooks in the targets report.
 
 use std::collections::BTreeMap;
 

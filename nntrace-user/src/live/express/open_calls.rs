@@ -11,7 +11,7 @@ use nntrace_common::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OpenCalls {
     depth: u32,
-    /// Bit `n`: the call with `n` others around it is no section.
+    /// Bit `n`: the call with `n` others around it does not count as a section.
     parts: u64,
 }
 
@@ -77,7 +77,7 @@ impl HookedSections {
         }
     }
 
-    /// Whether the innermost of so many open sections is a hooked call, which is over when a function that is probed ends.
+    /// Whether the innermost section, at this depth, is a hooked call: it is over when the probed function around it ends.
     pub(super) fn is_left(self, depth: u8, calls: Option<&mut OpenCalls>) -> bool {
         let is_call = depth > 0 && self.bits >> (depth - 1).min(63) & 1 == 1;
         if is_call && let Some(calls) = calls {

@@ -29,7 +29,7 @@ pub struct EngineSelection {
           hide_possible_values = true, hide_short_help = true)]
     pub engine_level: Level,
 
-    /// Mark operators inside of the command, 100 times cheaper than by probes
+    /// Mark operators inside the command, for much less time than by probes
     ///
     /// A library that is preloaded into the command and its children replaces the addresses of operators' functions in an
     /// engine's data. With --engine-level op, which is implied. What it cannot reach is probed as without it.
