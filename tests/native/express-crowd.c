@@ -6,7 +6,8 @@
 
 #include "express.h"
 
-enum { BEFORE = 50, BETWEEN_LOOKS_MS = 50, BEHIND = 300, STACK = 64 << 10 };
+/* Looks become rarer: threads that are always about to run would leave the profiler no time to hand out lanes. */
+enum { BEFORE = 50, FIRST_LOOK_MS = 50, RAREST_LOOK_MS = 800, AFTER = 300, STACK = 64 << 10 };
 
 static pthread_barrier_t all;
 static int have_lanes = 0;
@@ -21,11 +22,13 @@ static unsigned run(unsigned count) {
 
 static void *run_thread(void *nothing) {
     unsigned count = run(BEFORE);
+    unsigned look_ms = FIRST_LOOK_MS;
     while (!__atomic_load_n(&have_lanes, __ATOMIC_ACQUIRE)) {
-        sleep_ms(BETWEEN_LOOKS_MS);
+        sleep_ms(look_ms);
+        look_ms = look_ms < RAREST_LOOK_MS ? 2 * look_ms : RAREST_LOOK_MS;
         count += run(1);
     }
-    count += run(BEHIND);
+    count += run(AFTER);
     __atomic_add_fetch(&sections, count, __ATOMIC_RELAXED);
     pthread_barrier_wait(&all);
     /* Until the lanes were counted. */

@@ -1,6 +1,6 @@
 //! `explain`: a run on one page, of a command, of a process, of files.
 
-use std::{fmt::Write as _, fs, path::Path, process::Command, time::Duration};
+use std::{fmt::Write as _, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
@@ -182,8 +182,9 @@ fn without_a_folder_nothing_is_left_and_the_status_is_the_command_s() -> Result<
     assert!(ended.text().starts_with(&format!("process {pid}: 2")), "{}", ended.text());
     drop(sleep);
     // A signal ends the run, and the page is there.
-    let profiler = Child::start(words(&["--", "sleep", "100"])?.command())?;
-    std::thread::sleep(Duration::from_millis(1_500));
+    let runs = ["--", "sh", "-c", "echo it runs >&2; exec sleep 100"];
+    let profiler = Child::start(words(&runs)?.command())?;
+    profiler.error_text("it runs")?;
     profiler.signal(nix::sys::signal::Signal::SIGINT)?;
     let ended = profiler.wait()?;
     assert!(ended.text().contains("where it ran"), "{} {}", ended.text(), ended.stderr);
