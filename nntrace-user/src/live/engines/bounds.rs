@@ -130,6 +130,18 @@ impl<'image, 'data> FunctionBounds<'image, 'data> {
         self.frames.as_ref()?.frame(address, self.image.machine())
     }
 
+    /// Whether these are the bounds of a part that a compiler has moved away from its function: the frame is set up before
+    /// the first instruction, or by one that does nothing, which GCC adds as no landing pad may be at a part's start.
+    pub(super) fn is_part(&self, bounds: &Bounds) -> bool {
+        let is_set = |address| matches!(self.frame(address), Some(Frame::Set | Frame::Computed));
+        let nop: &[u8] = match self.image.machine() {
+            Machine::X86_64 => &[0x90],
+            Machine::Arm64 => &[0x1f, 0x20, 0x03, 0xd5],
+        };
+        let is_nop = self.image.rest(bounds.start).is_some_and(|code| code.starts_with(nop));
+        is_set(bounds.start) || is_nop && is_set(bounds.start + nop.len() as u64)
+    }
+
     /// Returns the landing pads of the function, or the part of one, that begins at an address; `None` where they are not
     /// known.
     pub(super) fn landing_pads(&self, bounds: &Bounds) -> Option<Vec<u64>> {

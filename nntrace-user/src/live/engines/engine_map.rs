@@ -90,20 +90,23 @@ impl Affixes {
     }
 }
 
-/// Class, as the compiler names its type information.
+/// Class, as the compiler names its type information, or a pattern for several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::live) struct ClassName {
     /// Name for people.
     pub(in crate::live) shown: String,
-    /// Mangled name: `N2ov4CoreE`.
-    pub(in crate::live) mangled: String,
+    /// Pattern for mangled names: `N2ov4CoreE`, `N2cv3dnn*5LayerE`.
+    pub(in crate::live) mangled: Pattern,
 }
 
 impl ClassName {
     /// Takes a class as people write it, `ov::Core`, or as the compiler does, `N2ov4CoreE`.
-    pub(in crate::live) fn of(text: &str) -> Self {
-        let mangled = mangled_class(text).unwrap_or_else(|| text.to_owned());
-        Self { shown: text.to_owned(), mangled }
+    ///
+    /// # Errors
+    /// When it is no pattern: the message says what was expected.
+    pub(in crate::live) fn parse(text: &str) -> Result<Self, String> {
+        let mangled = mangled_class(text);
+        Ok(Self { shown: text.to_owned(), mangled: Pattern::parse(mangled.as_deref().unwrap_or(text))? })
     }
 }
 
@@ -113,14 +116,21 @@ impl fmt::Display for ClassName {
     }
 }
 
-/// Mangles the name of a class in namespaces, without templates; `None` for other texts, as mangled ones.
+/// Mangles the name of a class in namespaces, without templates; `None` for other texts, as mangled ones. A `*` stays one;
+/// as the mangled name has the length of each part before it, a part with a `*` in it gets another one there.
 fn mangled_class(text: &str) -> Option<String> {
     let part = |part: &str| match part {
         "(anonymous namespace)" => Some("12_GLOBAL__N_1".to_owned()),
         part => {
-            let is_name = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                && part.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
-            is_name.then(|| format!("{}{part}", part.len()))
+            let is_name =
+                part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'*'))
+                    && part.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+            let prefix = || match part {
+                _ if part.starts_with('*') => String::new(),
+                _ if part.contains('*') => "*".to_owned(),
+                _ => part.len().to_string(),
+            };
+            is_name.then(|| format!("{}{part}", prefix()))
         }
     };
     let parts: Vec<String> = text.split("::").map(part).collect::<Option<_>>()?;
@@ -189,6 +199,13 @@ pub(in crate::live) enum FunctionPlace {
         export: String,
         /// Number of the function in the table, from 0.
         index: u32,
+    },
+    /// By a literal that their code refers to.
+    Text {
+        /// The literal.
+        text: String,
+        /// Whether all functions that refer to it are meant, and not just one that alone does.
+        all: bool,
     },
     /// In the tables of virtual functions of a class and of those derived from it.
     Rtti {

@@ -53,10 +53,17 @@ impl<'image, 'data> Library<'image, 'data> {
         self.rtti.get_or_init(|| Rtti::of(self.image))
     }
 
-    /// Whether it has information on a class. Only a file in which the name occurs at all is indexed.
-    pub(super) fn has_class(&self, class: &ClassName) -> bool {
-        let name = format!("{}\0", class.mangled);
-        memmem::find(self.data, name.as_bytes()).is_some() && self.rtti().knows(&class.mangled)
+    /// Returns the mangled names of the classes that are meant, as far as it has information on them or on what derives
+    /// from them. Only a file in which the name occurs at all is indexed.
+    pub(super) fn classes(&self, class: &ClassName) -> Vec<String> {
+        let pattern = &class.mangled;
+        let has = |text: &[u8]| memmem::find(self.data, text).is_some();
+        let name = pattern.needle();
+        if !pattern.is_exact() {
+            return if has(name.as_bytes()) { self.rtti().names_like(pattern) } else { Vec::new() };
+        }
+        let is_known = has(&[name.as_bytes(), b"\0"].concat()) && self.rtti().knows(name);
+        if is_known { vec![name.to_owned()] } else { Vec::new() }
     }
 
     /// Returns the version of an engine by the first source that has one.

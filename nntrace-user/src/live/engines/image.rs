@@ -195,6 +195,16 @@ impl<'data> Image<'data> {
         self.segments.iter().flat_map(within).take(MOST_OCCURRENCES).collect()
     }
 
+    /// Whether the file is loaded at its own addresses, so that code may hold addresses as they are.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
+    /// Returns the ranges of instructions, by address.
+    pub(super) fn code_ranges(&self) -> impl Iterator<Item = &Range<u64>> {
+        self.code.iter()
+    }
+
     /// Whether instructions lie at an address.
     pub(in crate::live) fn is_code(&self, address: u64) -> bool {
         let next = self.code.partition_point(|range| range.start <= address);

@@ -102,11 +102,13 @@ impl Search<'_> {
                 sureness = Sureness::Certain;
             }
         }
-        if !classes.iter().all(|class| library.has_class(class)) {
+        if classes.iter().any(|class| library.classes(class).is_empty()) {
             return None;
         }
         if !classes.is_empty() {
-            sureness = Sureness::Certain;
+            if classes.iter().any(|class| class.mangled.is_exact()) {
+                sureness = Sureness::Certain;
+            }
             signs.extend(classes.iter().map(|class: &ClassName| format!("has the class {class}")));
         }
         Some((signs, sureness))

@@ -14,6 +14,7 @@ use super::{
     image::Machine,
     probe::{EngineProbe, Kind, LONGEST_CHAIN, Level, NameRecipe, Note},
     recognition::{Recognized, Sureness},
+    references::Callers,
 };
 use candidates::Candidate;
 use ends::{Ends, Left};
@@ -57,6 +58,7 @@ pub(in crate::live) fn resolve(
     wants_hooks: bool,
 ) -> Vec<Resolved> {
     let bounds = FunctionBounds::of(library.image());
+    let callers = Callers::of(library.image());
     let mut all: Vec<Resolved> = Vec::new();
     for part in recognized {
         let number = all.iter().position(|resolved| resolved.engine == part.map.name).unwrap_or_else(|| {
@@ -82,8 +84,14 @@ pub(in crate::live) fn resolve(
         );
         resolved.sureness = resolved.sureness.max(part.sureness);
         resolved.is_tested &= part.map.is_tested;
-        let mut resolver =
-            Resolver { library, bounds: &bounds, version: version.as_ref(), wants_hooks, resolved };
+        let mut resolver = Resolver {
+            library,
+            bounds: &bounds,
+            callers: &callers,
+            version: version.as_ref(),
+            wants_hooks,
+            resolved,
+        };
         resolver.part(part.map, level);
         resolved.version = resolved.version.take().or(version);
     }
@@ -122,6 +130,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 struct Resolver<'a, 'image, 'data> {
     library: &'a Library<'image, 'data>,
     bounds: &'a FunctionBounds<'image, 'data>,
+    callers: &'a Callers<'image, 'data>,
     version: Option<&'a Version>,
     wants_hooks: bool,
     resolved: &'a mut Resolved,
@@ -148,7 +157,7 @@ impl Resolver<'_, '_, '_> {
             }
         }
         self.note_unknown_version(map, level);
-        let found = candidates::of_entries(self.library, &entries);
+        let found = candidates::of_entries(self.library, self.bounds, &entries);
         let mut taken: HashSet<u64> = HashSet::new();
         for (entry, found) in entries.into_iter().zip(found) {
             for text in found.notes {
@@ -204,7 +213,11 @@ impl Resolver<'_, '_, '_> {
                 ends::of_entry_alone(image, self.bounds, candidate.address)
             }
             (_, true) => ends::of_nothrow(image, self.bounds, candidate.address),
-            (_, false) => ends::of_returns(image, self.bounds, candidate.address),
+            (_, false) => {
+                // Operators are soon closed by the next one, and return too often for more probes.
+                let callers = (entry.level == Level::Run).then_some(self.callers);
+                ends::of_returns(image, self.bounds, callers, candidate.address)
+            }
         }
         .map_err(|reason: Ends| left.take(reason, &candidate.function))
         .ok()

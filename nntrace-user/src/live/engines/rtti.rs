@@ -7,13 +7,14 @@
 mod types;
 mod vtables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use self::types::{Base, Types};
 use self::vtables::Vtables;
+use super::engine_map::Pattern;
 use super::image::{Image, Target};
 
 /// Base classes between a class and one that it derives from virtually, at most.
@@ -110,6 +111,13 @@ impl<'image, 'data> Rtti<'image, 'data> {
     /// Whether the file has information on a class of this mangled name, or on one that derives from it.
     pub(in crate::live) fn knows(&self, name: &str) -> bool {
         !self.types.targets(self.image, name).is_empty()
+    }
+
+    /// Returns the mangled names of the file's classes that a pattern is for, sorted.
+    pub(in crate::live) fn names_like(&self, pattern: &Pattern) -> Vec<String> {
+        let names = self.types.list.iter().map(|class| class.name);
+        let fitting: BTreeSet<&str> = names.filter(|name| pattern.matches(name).is_some()).collect();
+        fitting.into_iter().map(str::to_owned).collect()
     }
 
     /// Returns the class of this mangled name, if its virtual table is in the file.

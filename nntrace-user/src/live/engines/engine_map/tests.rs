@@ -74,6 +74,30 @@ fn a_probe_with_all_of_it() {
 }
 
 #[test]
+fn probes_share_sources_of_names() {
+    let map = |name: &str| {
+        format!(
+            "[names]\npath = [{{ arg = 0, as = \"cstr\", versions = \"1.2\" }}, {{ arg = 0, chain = [8], as = \"cstr\" }}]\n\
+             [[engine]]\nname = \"example\"\nmatch = {{ export = \"x\" }}\n[[engine.probe]]\nat = {{ export = \"x\" \
+             }}\nmark = \"LR_PE\"\nname = {name}\n"
+        )
+    };
+    let (engines, errors) = parse("my.toml", &map("\"path\""));
+    assert_eq!(errors, []);
+    let names = &engines[0].probes[0].names;
+    assert_eq!(names.iter().map(|name| &name.chain[..]).collect::<Vec<_>>(), [&[][..], &[8]]);
+    let (engines, errors) = parse("my.toml", &map("[\"path\", { arg = 1, as = \"cstr\" }]"));
+    assert_eq!((errors.len(), engines[0].probes[0].names.len()), (0, 3));
+    let (_, errors) = parse("my.toml", &map("\"paht\""));
+    assert_eq!(
+        errors.iter().map(MapError::to_string).collect::<Vec<_>>(),
+        ["my.toml:6: expected a name of `[names]`, found \"paht\"; the probe is left out"]
+    );
+    let (_, errors) = parse("my.toml", &map("\"path\"").replace("arg = 0, chain", "chain"));
+    assert!(errors[0].to_string().contains("missing field `arg`"), "{errors:?}");
+}
+
+#[test]
 fn the_number_of_arguments_is_for_operators_with_all_of_them_in_registers() {
     let operator = "mark = \"LC_PE\"\nlevel = \"op\"\n";
     assert_eq!(probe(operator).arguments, None);
@@ -122,7 +146,7 @@ fn places_of_all_kinds() {
     assert_eq!(places.len(), 7);
     assert!(matches!(&places[4], FunctionPlace::Table { export, index: 9 } if export == "t"));
     assert!(
-        matches!(&places[6], FunctionPlace::Rtti { class, slot: 3, with_base: false } if class.mangled == "N1x1YE")
+        matches!(&places[6], FunctionPlace::Rtti { class, slot: 3, with_base: false } if class.mangled.to_string() == "N1x1YE")
     );
 }
 
@@ -183,7 +207,7 @@ fn errors_name_file_and_line_and_what_was_expected() {
         ),
         (
             "at = { exports = \"f\" }\nmark = \"LR_PE\"".to_owned(),
-            "my.toml:7: unknown field `exports`, expected one of `export`, `symbol`, `demangled`, `table`, `index`, `rtti`, \
+            "my.toml:7: unknown field `exports`, expected one of `export`, `symbol`, `demangled`, `refers_to`, `all`, `table`, `index`, `rtti`, \
              `slot`, `base`; the probe is left out",
         ),
         (
@@ -274,8 +298,12 @@ fn classes_are_named_as_people_or_compilers_do() {
         ("a::(anonymous namespace)::B", "N1a12_GLOBAL__N_11BE"),
         ("x::Y<int>", "x::Y<int>"),
         ("NodE", "4NodE"),
+        ("cv::dnn::*::Layer", "N2cv3dnn*5LayerE"),
+        ("cv::dnn::dnn4_v*::Layer", "N2cv3dnn*dnn4_v*5LayerE"),
+        ("*Layer", "*Layer"),
+        ("N2cv3dnn*5LayerE", "N2cv3dnn*5LayerE"),
     ] {
-        assert_eq!(ClassName::of(text).mangled, mangled, "{text}");
+        assert_eq!(ClassName::parse(text).unwrap().mangled.to_string(), mangled, "{text}");
     }
 }
 

@@ -11,12 +11,16 @@ use toml::{
     de::{DeArray, DeTable, DeValue, ValueDeserializer},
 };
 
-use self::fields::{AsyncForm, BracketForm, EvidenceForm, NameFields, PlaceForm, VersionForm};
+use self::fields::{
+    AsyncForm, BracketForm, EvidenceForm, NameFields, NameSource, PlaceForm, SharedNames, VersionForm,
+};
 use super::{EngineMap, Evidence, FunctionPlace, MapError, NameEntry, Pattern, ProbeEntry, Requirement};
 use crate::live::engines::probe::{Kind, LONGEST_CHAIN, Level, MapLine, NameForm};
 
 /// Argument registers of x86-64, the machine that has fewer.
 const ARGUMENTS: u8 = 6;
+/// Length of a text that finds a function at least, bytes.
+const SHORTEST_TEXT: usize = 8;
 /// Values of an enum at most.
 const MOST_VALUES: usize = 1024;
 
@@ -47,7 +51,7 @@ struct ProbeForm {
     #[serde(default)]
     level: Level,
     #[serde(default, deserialize_with = "fields::one_or_more")]
-    name: Vec<NameFields>,
+    name: Vec<NameSource>,
     label: Option<Spanned<String>>,
     #[serde(default)]
     sret: bool,
@@ -67,7 +71,7 @@ struct ProbeForm {
 
 /// Parses a map: its engines as far as they are right, and what is wrong.
 pub(in crate::live) fn parse(file: &str, text: &str) -> (Vec<EngineMap>, Vec<MapError>) {
-    let mut reader = Reader { file: file.into(), text, errors: Vec::new() };
+    let mut reader = Reader { file: file.into(), text, names: SharedNames::new(), errors: Vec::new() };
     let engines = match DeTable::parse(text) {
         Ok(table) => reader.file(table.into_inner()),
         Err(error) => {
@@ -89,6 +93,8 @@ fn sentence(message: &str) -> String {
 struct Reader<'a> {
     file: Arc<str>,
     text: &'a str,
+    /// Sources of names that probes may refer to.
+    names: SharedNames,
     errors: Vec<MapError>,
 }
 
@@ -109,8 +115,11 @@ impl<'a> Reader<'a> {
         self.error(span, format!("{what}; {lost} is left out"));
     }
 
-    fn file(&mut self, table: DeTable<'a>) -> Vec<EngineMap> {
+    fn file(&mut self, mut table: DeTable<'a>) -> Vec<EngineMap> {
         let mut engines = Vec::new();
+        if let Some(names) = table.remove("names") {
+            self.names = self.value(names, "all of `[names]`").unwrap_or_default();
+        }
         for (key, value) in table {
             let (span, key) = (key.span(), key.into_inner());
             if key == "engine" {
@@ -192,7 +201,11 @@ impl<'a> Reader<'a> {
 
     /// Reads a table as a form.
     fn read<T: Deserialize<'a>>(&mut self, span: Range<usize>, table: DeTable<'a>, lost: &str) -> Option<T> {
-        let value = Spanned::new(span.clone(), DeValue::Table(table));
+        self.value(Spanned::new(span, DeValue::Table(table)), lost)
+    }
+
+    fn value<T: Deserialize<'a>>(&mut self, value: Spanned<DeValue<'a>>, lost: &str) -> Option<T> {
+        let span = value.span();
         match T::deserialize(ValueDeserializer::from(value)) {
             Ok(form) => Some(form),
             Err(error) => {
@@ -206,6 +219,19 @@ impl<'a> Reader<'a> {
         const LOST: &str = "the probe";
         let span = table.span();
         let form: ProbeForm = self.read(span.clone(), table.into_inner(), LOST)?;
+        let mut sources = Vec::new();
+        for source in form.name {
+            match source {
+                NameSource::Own(fields) => sources.push(fields),
+                NameSource::Shared(name) => {
+                    let Some(shared) = self.names.get(&name) else {
+                        self.refuse(&span, format!("expected a name of `[names]`, found {name:?}"), LOST);
+                        return None;
+                    };
+                    sources.extend(shared.sources.iter().cloned());
+                }
+            }
+        }
         let mut check = |span: Range<usize>, checked: Result<(), String>| match checked {
             Ok(()) => Some(()),
             Err(what) => {
@@ -219,7 +245,7 @@ impl<'a> Reader<'a> {
         check(form.mark.span(), mark.as_ref().map(drop).map_err(Clone::clone))?;
         let registers = ARGUMENTS - u8::from(form.sret);
         let mut names = Vec::new();
-        for fields in form.name {
+        for fields in sources {
             let span = fields.arg.span();
             let entry = name_entry(fields, registers);
             check(span, entry.as_ref().map(drop).map_err(Clone::clone))?;
@@ -371,9 +397,22 @@ impl PlaceForm {
             })),
             _ => return Err("expected `rtti` and `slot` together, and `base` only with them".into()),
         }
+        if self.all && self.refers_to.is_empty() {
+            return Err("expected `all` only with `refers_to`".into());
+        }
+        for text in &self.refers_to {
+            // Short ones are a part of the code, and none refers to them.
+            if text.len() < SHORTEST_TEXT || text.contains('\0') {
+                return Err(format!(
+                    "expected a text of at least {SHORTEST_TEXT} bytes, without a zero byte, found {text:?}"
+                ));
+            }
+            places.push(FunctionPlace::Text { text: text.clone(), all: self.all });
+        }
         if places.is_empty() {
             return Err(
-                "expected an `export`, `symbol`, `demangled`, `table` with `index`, or `rtti` with `slot`"
+                "expected an `export`, `symbol`, `demangled`, `refers_to`, `table` with `index`, or \
+                        `rtti` with `slot`"
                     .into(),
             );
         }

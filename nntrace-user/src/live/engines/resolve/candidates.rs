@@ -4,9 +4,11 @@ use crate::live::{
     demangling,
     engines::{
         api_table::table_behind,
+        bounds::FunctionBounds,
         demangled_names,
         engine_map::{ClassName, FunctionPlace, ProbeEntry},
         examined_file::{Library, common_name},
+        references,
         rtti::NoSlot,
         symbol_search::{self, FoundFunction, Names, Wanted},
     },
@@ -35,7 +37,11 @@ pub(super) struct Found {
 }
 
 /// Returns what each entry means. The symbols are read once for all of them.
-pub(super) fn of_entries(library: &Library<'_, '_>, entries: &[&ProbeEntry]) -> Vec<Found> {
+pub(super) fn of_entries(
+    library: &Library<'_, '_>,
+    bounds: &FunctionBounds<'_, '_>,
+    entries: &[&ProbeEntry],
+) -> Vec<Found> {
     let places = entries.iter().flat_map(|entry| &entry.places);
     let wanted: Vec<Wanted<'_>> = places.filter_map(wanted).collect();
     let mut by_name = symbol_search::functions(library.image(), &wanted).into_iter();
@@ -55,8 +61,19 @@ pub(super) fn of_entries(library: &Library<'_, '_>, entries: &[&ProbeEntry]) -> 
                     found.functions.extend(functions.into_iter().map(named));
                 }
                 FunctionPlace::Table { export, index } => found.table(library, export, *index),
+                FunctionPlace::Text { text, all } => {
+                    let functions = references::functions(library.image(), bounds, text);
+                    match functions.len() {
+                        0 => missing.push(format!("that refers to {text:?}")),
+                        2.. if !all => found.notes.push(format!(
+                            "{} functions refer to {text:?}, expected one; `all = true` takes them",
+                            functions.len()
+                        )),
+                        _ => found.functions.extend(functions.into_iter().map(|it| referring(it, text))),
+                    }
+                }
                 FunctionPlace::Rtti { class, slot, with_base } => {
-                    found.slot(library, class, *slot, *with_base);
+                    found.slots(library, class, *slot, *with_base);
                 }
             }
         }
@@ -85,7 +102,7 @@ fn wanted(place: &FunctionPlace) -> Option<Wanted<'_>> {
         FunctionPlace::Export(pattern) => (pattern, Names::Exported),
         FunctionPlace::Symbol(pattern) => (pattern, Names::All),
         FunctionPlace::Demangled(pattern) => (pattern, Names::Demangled),
-        FunctionPlace::Table { .. } | FunctionPlace::Rtti { .. } => return None,
+        FunctionPlace::Table { .. } | FunctionPlace::Rtti { .. } | FunctionPlace::Text { .. } => return None,
     };
     Some(Wanted { pattern, names })
 }
@@ -101,6 +118,11 @@ fn named(found: FoundFunction) -> Candidate {
         function: found.shown,
         has_other_arguments: found.has_other_arguments,
     }
+}
+
+fn referring(address: u64, text: &str) -> Candidate {
+    let function = format!("the function that refers to {text:?}");
+    Candidate { address, fallback: text.trim().to_owned(), function, has_other_arguments: false }
 }
 
 impl Found {
@@ -125,15 +147,24 @@ impl Found {
         });
     }
 
-    fn slot(&mut self, library: &Library<'_, '_>, class: &ClassName, slot: u32, with_base: bool) {
-        let rtti = library.rtti();
-        if !library.has_class(class) {
-            let why = if rtti.is_empty() { ", and no class at all (C, or -fno-rtti)" } else { "" };
+    fn slots(&mut self, library: &Library<'_, '_>, class: &ClassName, slot: u32, with_base: bool) {
+        let classes = library.classes(class);
+        if classes.is_empty() {
+            let is_without = library.rtti().is_empty();
+            let why = if is_without { ", and no class at all (C, or -fno-rtti)" } else { "" };
             self.notes.push(format!("the file has no class {class}{why}"));
-            return;
         }
-        let overrides = rtti.overrides(&class.mangled, slot as usize);
-        let own = rtti.class(&class.mangled).map(|own| rtti.slot(own.vtable, slot as usize));
+        for class in classes {
+            self.slot(library, &class, slot, with_base);
+        }
+    }
+
+    /// Adds the functions in a slot of the class with this mangled name, and of those that derive from it.
+    fn slot(&mut self, library: &Library<'_, '_>, class: &str, slot: u32, with_base: bool) {
+        let rtti = library.rtti();
+        let overrides = rtti.overrides(class, slot as usize);
+        let own = rtti.class(class).map(|own| rtti.slot(own.vtable, slot as usize));
+        let (mangled, class) = (class, demangling::class(class));
         let overridden = overrides.functions.iter().any(|function| !function.is_inherited_from_base);
         let add = |classes: &[&str], address| {
             let name = common_name(classes);
@@ -158,7 +189,7 @@ impl Found {
                     ));
                 }
             }
-            Some(Ok(address)) => self.functions.push(add(&[class.mangled.as_str()], address)),
+            Some(Ok(address)) => self.functions.push(add(&[mangled], address)),
             Some(Err(NoSlot::PureVirtual | NoSlot::Null)) | None => {}
             Some(Err(reason)) => self.notes.push(format!("slot {slot} of {class}: {reason}")),
         }

@@ -5,13 +5,20 @@ use std::collections::BTreeMap;
 use super::{NAMED, stubs};
 use crate::live::engines::{
     bounds::FunctionBounds,
-    code::{self, EntryPoint, ShapeError, TailJump, TailJumps},
+    code::{self, EntryPoint, Shape, ShapeError, TailJump, TailJumps, UnclearJump},
     image::Image,
     probe::End,
+    references::Callers,
 };
 
 /// Reason why a function is not probed whose jumps are not understood.
 const UNCLEAR: &str = "an indirect jump may lead into the function or out of it, so that its end is unclear";
+
+/// Jumps from one function to the next that are followed at most.
+const MOST_JUMPS: usize = 4;
+/// Callers of a function from which on it is a helper of all kinds of code: probes on its returns would cost all of them,
+/// and what it does takes little time.
+const MANY_CALLERS: usize = 64;
 
 /// Peculiarity of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +29,8 @@ pub(super) enum Ends {
     Jumps,
     /// It ends by jumps to other functions on some of its ways.
     JumpsToo,
+    /// It ends by jumps to functions that are called in many places, whose time is not in it.
+    JumpsToHelper,
     /// It ends by instructions that kernels do not let be probed.
     Refused,
     /// No recipe for its sections' name is for this version and machine.
@@ -57,6 +66,9 @@ impl Left {
                 Ends::JumpsToo => {
                     format!("ends by jumps to other functions too, and is closed by the stack pointer then: {named}")
                 }
+                Ends::JumpsToHelper => format!(
+                    "ends by a jump to a function that is called in many places, whose time is not counted: {named}"
+                ),
                 Ends::Refused => format!(
                     "ends by returns with pointer authentication, which kernels do not probe, and is closed by the stack \
                      pointer: {named}"
@@ -90,37 +102,119 @@ pub(super) fn of_nothrow<'image, 'data>(
     Ok((entry(image, bounds, address)?, End::ReturnProbe, None))
 }
 
-/// The returns of the function, and jumps that are as good.
+/// The returns of the function, and jumps that are as good; where `callers` is given, also the returns of the functions
+/// that it jumps to: when they return, the stack pointer is as at its own returns.
 pub(super) fn of_returns<'image, 'data>(
     image: &'image Image<'data>,
     bounds: &'image FunctionBounds<'image, 'data>,
+    callers: Option<&Callers<'image, 'data>>,
     address: u64,
 ) -> Ended {
     let shape = code::shape(image, bounds, address).map_err(not_probed)?;
-    let jumps = match &shape.tail_jumps {
-        TailJumps::None => &[][..],
-        TailJumps::Known(jumps) => jumps,
-        TailJumps::Unclear(_) => return Err(Ends::NotProbed(UNCLEAR.to_owned())),
-    };
-    let (releasing, others): (Vec<&TailJump>, Vec<&TailJump>) =
-        jumps.iter().partition(|jump| is_as_good_as_a_return(image, jump));
-    let places = shape.returns.iter().copied().chain(releasing.iter().map(|jump| jump.address));
-    let mut places: Vec<u64> = places.filter_map(|address| image.file_offset(address)).collect();
+    let mut ways = Ways::new(image, bounds, callers, address);
+    ways.add(&shape, 0).map_err(|_| Ends::NotProbed(UNCLEAR.to_owned()))?;
+    let mut places: Vec<u64> = ways.places.iter().filter_map(|&address| image.file_offset(address)).collect();
     places.sort_unstable();
+    places.dedup();
     // Calls that are left by a jump are closed as those that are left by an exception.
-    let remark = match (places.is_empty(), others.is_empty(), shape.refused_returns.is_empty()) {
+    let remark = match (places.is_empty(), ways.is_left_unseen, shape.refused_returns.is_empty()) {
         (_, _, false) => Some(Ends::Refused),
-        (true, false, true) => Some(Ends::Jumps),
-        (false, false, true) => Some(Ends::JumpsToo),
-        (_, true, true) => None,
+        (true, true, true) => Some(Ends::Jumps),
+        (false, true, true) => Some(Ends::JumpsToo),
+        (_, false, true) => ways.jumps_to_helper.then_some(Ends::JumpsToHelper),
     };
-    // Without an end, it throws, or runs for ever.
-    let end = match (places.is_empty(), &remark) {
+    // A function that it jumps to may be probed as well, and then begins in its place.
+    let is_all = remark.is_none() && ways.followed.len() == 1;
+    let end = match (places.is_empty(), is_all) {
+        // Without an end, it throws, or runs for ever.
         (true, _) => End::StackPointer,
-        (false, None) => End::Returns(places),
-        (false, Some(_)) => End::SomeReturns(places),
+        (false, true) => End::Returns(places),
+        (false, false) => End::SomeReturns(places),
     };
     Ok((shape.entry, end, remark))
+}
+
+/// Instructions with which the calls of a function end.
+struct Ways<'a, 'image, 'data> {
+    image: &'image Image<'data>,
+    bounds: &'image FunctionBounds<'image, 'data>,
+    callers: Option<&'a Callers<'image, 'data>>,
+    /// The function, and those that it jumps to whose ends are its own.
+    followed: Vec<u64>,
+    /// Addresses of the instructions.
+    places: Vec<u64>,
+    /// Whether it ends in other ways, too.
+    is_left_unseen: bool,
+    /// Whether a jump to a function with many callers is one of these instructions.
+    jumps_to_helper: bool,
+}
+
+impl<'a, 'image, 'data> Ways<'a, 'image, 'data> {
+    fn new(
+        image: &'image Image<'data>,
+        bounds: &'image FunctionBounds<'image, 'data>,
+        callers: Option<&'a Callers<'image, 'data>>,
+        function: u64,
+    ) -> Self {
+        Self {
+            image,
+            bounds,
+            callers,
+            followed: vec![function],
+            places: Vec::new(),
+            is_left_unseen: false,
+            jumps_to_helper: false,
+        }
+    }
+
+    /// Adds the ends of the function, or of one that is this many jumps away from it.
+    fn add(&mut self, shape: &Shape, jumps: usize) -> Result<(), UnclearJump> {
+        self.places.extend(&shape.returns);
+        match &shape.tail_jumps {
+            TailJumps::None => {}
+            TailJumps::Known(all) => {
+                for jump in all {
+                    self.is_left_unseen |= !self.follows(jump, jumps);
+                }
+            }
+            TailJumps::Unclear(jump) => return Err(*jump),
+        }
+        Ok(())
+    }
+
+    /// Adds the ends of what a jump leads to; returns whether that is all of them.
+    fn follows(&mut self, jump: &TailJump, jumps: usize) -> bool {
+        if is_as_good_as_a_return(self.image, jump) {
+            self.places.push(jump.address);
+            return true;
+        }
+        let Some(target) = jump.target else { return false };
+        let target = stubs::own_function(self.image, target).unwrap_or(target);
+        if self.followed[1..].contains(&target) {
+            return true;
+        }
+        // A jump to its own start is another call of it.
+        let Some(callers) = self.callers.filter(|_| target != self.followed[0]) else { return false };
+        match callers.count(target) {
+            None => false,
+            Some(MANY_CALLERS..) => {
+                let is_end = stubs::is_unconditional(self.image, jump.address);
+                if is_end {
+                    self.places.push(jump.address);
+                    self.jumps_to_helper = true;
+                }
+                is_end
+            }
+            Some(_) if jumps == MOST_JUMPS => false,
+            Some(_) => match code::shape(self.image, self.bounds, target) {
+                Ok(shape) if shape.refused_returns.is_empty() => {
+                    self.followed.push(target);
+                    self.add(&shape, jumps + 1).is_ok()
+                }
+                _ => false,
+            },
+        }
+    }
 }
 
 /// Whether a jump to another function leaves next to nothing to do.

@@ -36,6 +36,12 @@ pub(in crate::live) fn is_unconditional(image: &Image<'_>, address: u64) -> bool
     }
 }
 
+/// Returns the address of the file's own function that code at an address is a stub for. Another file may have one of the
+/// same name that is called in its place.
+pub(super) fn own_function(image: &Image<'_>, address: u64) -> Option<u64> {
+    Some(image.exported(imported_by(image, address)?)?.address)
+}
+
 /// Returns the function of another file that the stub at an address jumps to.
 fn imported_by<'data>(image: &Image<'data>, address: u64) -> Option<&'data str> {
     let pointer = match image.machine() {

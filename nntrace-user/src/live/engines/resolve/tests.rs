@@ -1,5 +1,7 @@
 //! Maps on compiled libraries.
 
+mod jumps;
+
 use std::{path::Path, sync::LazyLock};
 
 use proptest::prelude::*;
@@ -31,6 +33,10 @@ const SOURCE: &str = r#"
         struct Alone { virtual int run(int n) { return other(n) - 1; } };
         namespace ops { int eval_add(int n) { return other(n) + 1; } int eval_mul(int n) { return other(n) * 2; } }
         Result load(const char *path) { return Result(other(path != nullptr)); }
+        void say(const char *);
+        int say_load(int n) { say("loading the model"); return other(n) + 11; }
+        int say_one(int n) { say("said twice"); return other(n) + 12; }
+        int say_two(int n) { say("said twice"); return other(n) + 13; }
     }
     extern "C" {
         int engine_run(int n) { return other(n) + 7; }
@@ -117,6 +123,43 @@ fn a_name_that_nothing_has_is_noted() {
     assert_eq!(notes, ["my.toml:6: the file has no function absent, nor gone*, it names its exports only"]);
     assert_eq!(probes("symbol = \"absent\"", "optional = true").1, [""; 0]);
     assert_eq!(probes("symbol = [\"absent\", \"engine_run\"]", "").1, [""; 0], "another candidate is there");
+}
+
+#[test]
+fn classes_are_found_by_patterns() {
+    let exact = names("rtti = \"engine::Layer\", slot = 3", "");
+    assert!(!exact.is_empty());
+    for pattern in ["*::Layer", "engine::*yer", "N6engine5Lay*"] {
+        assert_eq!(names(&format!("rtti = \"{pattern}\", slot = 3"), ""), exact, "{pattern}");
+    }
+    let none = probes("rtti = \"engine::Lair*\", slot = 3", "").1;
+    assert_eq!(none, ["my.toml:6: the file has no class engine::Lair*"]);
+}
+
+#[test]
+fn functions_are_found_by_texts_that_they_refer_to() {
+    let found = names("refers_to = \"loading the model\"", "");
+    assert_eq!(found, pairs(&[("the function that refers to \"loading the model\"", "loading the model")]));
+    let (found, notes) = probes("refers_to = \"said twice\"", "");
+    assert_eq!(
+        (found.len(), &notes[..]),
+        (
+            0,
+            &["my.toml:6: 2 functions refer to \"said twice\", expected one; `all = true` takes them"
+                .to_owned()][..]
+        )
+    );
+    assert_eq!(names("refers_to = \"said twice\", all = true", "").len(), 2);
+    let (found, notes) = probes("refers_to = [\"not there\", \"nor this\"]", "");
+    assert!(found.is_empty());
+    assert_eq!(
+        notes,
+        [
+            "my.toml:6: the file has no function that refers to \"not there\", nor that refers to \"nor this\", it names \
+          its exports only"
+        ]
+    );
+    assert_eq!(probes("refers_to = [\"not there\", \"loading the model\"]", "").1, [""; 0]);
 }
 
 #[test]

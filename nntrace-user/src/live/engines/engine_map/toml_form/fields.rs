@@ -1,6 +1,6 @@
 //! Values of the keys of a map.
 
-use std::{fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
@@ -23,6 +23,10 @@ pub(super) struct PlaceForm {
     pub(super) symbol: Vec<Pattern>,
     #[serde(default, deserialize_with = "one_or_more")]
     pub(super) demangled: Vec<Pattern>,
+    #[serde(default, deserialize_with = "one_or_more")]
+    pub(super) refers_to: Vec<String>,
+    #[serde(default)]
+    pub(super) all: bool,
     pub(super) table: Option<String>,
     pub(super) index: Option<u32>,
     pub(super) rtti: Option<ClassName>,
@@ -76,8 +80,14 @@ impl From<VersionForm> for VersionSource {
     }
 }
 
-/// `name`.
-#[derive(Deserialize)]
+/// `name`: a source of names, or the name of a list of them in `[names]`.
+pub(super) enum NameSource {
+    Own(NameFields),
+    Shared(String),
+}
+
+/// Source of names.
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NameFields {
     pub(super) arg: Spanned<u8>,
@@ -89,6 +99,17 @@ pub(super) struct NameFields {
     pub(super) values: Vec<String>,
     pub(super) versions: Option<Requirement>,
     pub(super) machine: Option<MachineName>,
+}
+
+/// `[names]`: lists of sources that several probes share.
+pub(super) type SharedNames = BTreeMap<String, SharedName>;
+
+/// One of these lists.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct SharedName {
+    #[serde(deserialize_with = "one_or_more")]
+    pub(super) sources: Vec<NameFields>,
 }
 
 /// `async`: the argument that is the object.
@@ -105,6 +126,28 @@ pub(super) enum AsyncForm {
 pub(super) enum BracketForm {
     Begin,
     End,
+}
+
+impl<'de> Deserialize<'de> for NameSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Source;
+        impl<'de> Visitor<'de> for Source {
+            type Value = NameSource;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table with `arg` and `as`, or a name of `[names]`")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<NameSource, E> {
+                Ok(NameSource::Shared(name.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NameSource, A::Error> {
+                NameFields::deserialize(MapAccessDeserializer::new(map)).map(NameSource::Own)
+            }
+        }
+        deserializer.deserialize_any(Source)
+    }
 }
 
 impl<'de> Deserialize<'de> for Pattern {
@@ -126,7 +169,7 @@ impl<'de> Deserialize<'de> for ClassName {
         if text.is_empty() || !text.bytes().all(is_name) {
             return Err(D::Error::custom(format!("expected a class such as \"ov::Core\", found {text:?}")));
         }
-        Ok(Self::of(&text))
+        Self::parse(&text).map_err(D::Error::custom)
     }
 }
 

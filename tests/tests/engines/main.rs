@@ -4,6 +4,8 @@
 //! Each engine runs a tiny model as a command at level `op`, a larger one at level `run`, and a tiny one in a process
 //! that the profiler joins: before the model is loaded, and after that.
 
+mod expected;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,6 +17,8 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::FunctionRow;
 
+use self::expected::Expected;
+
 /// Runs of the tiny model.
 const RUNS: u64 = 200;
 /// Runs of the large one, of about ten milliseconds.
@@ -22,114 +26,18 @@ const LARGE_RUNS: u64 = 50;
 
 const ONNXRUNTIME: Engine = Engine::new("onnxruntime", "onnxruntime_python.py", "onnx");
 const ONNXRUNTIME_C: Engine = Engine::new("onnxruntime", "onnxruntime_c.py", "onnx");
+/// The oldest version that runs beside a `numpy` of today.
+const ONNXRUNTIME_OLD: Engine = Engine::new("onnxruntime-1.20", "onnxruntime_python.py", "onnx");
 const LITERT: Engine = Engine::new("litert", "tflite_python.py", "tflite");
 const TFLITE_RUNTIME: Engine = Engine::new("tflite-runtime", "tflite_python.py", "tflite");
 const NCNN: Engine = Engine::new("ncnn", "ncnn_python.py", "ncnn");
 const NCNN_LIBRARY: Engine = Engine::new("ncnn-library", "ncnn_library.py", "ncnn");
 const OPENVINO: Engine = Engine::new("openvino", "openvino_python.py", "onnx");
 const MNN: Engine = Engine::new("mnn", "mnn_python.py", "mnn");
+const OPENCV: Engine = Engine::new("opencv", "opencv_python.py", "onnx");
 const LLAMA: Engine = Engine::new("llama", "llama_python.py", "gguf");
 const WHISPER: Engine = Engine::new("whisper", "whisper_python.py", "whisper");
 const TRACT: Engine = Engine::new("tract", "tract_python.py", "onnx");
-
-/// Time of a run outside of the function that executes the model, µs, at most: of the interpreter and the engine's module
-/// for it, and of the kernel on its way to the probes. It is 15 to 25 on machines on which a probe costs 1 to 1.5. Slower
-/// ones need longer for the model as well, so a tenth of the loop is allowed in addition.
-const OUTSIDE_US: u64 = 50;
-/// Launches until the clocks must have agreed: others may take the CPU from the loop, outside of the function or in it.
-const ATTEMPTS: u32 = 5;
-
-/// Sections of an engine besides its operators.
-struct Expected {
-    engine: Engine,
-    /// Layer and phase in which a model is loaded, once.
-    load: &'static str,
-    /// Layer and phase of the functions that know the model's path.
-    path: &'static str,
-    /// Ending of the path, where a model is several files.
-    file: &'static str,
-    /// Time of a run outside of the function that executes the model, µs, at most.
-    outside_us: u64,
-}
-
-impl Expected {
-    const fn of(engine: Engine, load: &'static str, path: &'static str) -> Self {
-        Self { engine, load, path, file: "", outside_us: OUTSIDE_US }
-    }
-
-    /// Runs the engine in all ways. `prepare` returns a check of the operators of this many runs: while it asks the engine for
-    /// them, no other test is timed.
-    fn check<C: Fn(&Traced, u64) -> Result<()>>(&self, prepare: impl FnOnce() -> Result<C>) -> Result<()> {
-        let Some(_live) = live::enter()? else { return Ok(()) };
-        if !self.engine.is_there()? {
-            return Ok(());
-        }
-        let operators = prepare()?;
-        let launched = self.timed(|| self.engine.launched("op", Size::Tiny, RUNS)).context("as a command")?;
-        self.check_loaded(&launched, Size::Tiny)?;
-        let others = launched.printed.other_runs;
-        assert_eq!(launched.snapshot.count(launched.pid()?, "LR_PE"), RUNS + others, "runs");
-        operators(&launched, RUNS + others).context("as a command")?;
-
-        let large =
-            self.timed(|| self.engine.launched("run", Size::Large, LARGE_RUNS)).context("the large model")?;
-        self.check_loaded(&large, Size::Large)?;
-        assert_eq!(
-            large.snapshot.count(large.pid()?, "LR_PE"),
-            LARGE_RUNS + others,
-            "runs of the large model"
-        );
-        assert_eq!(large.snapshot.count(large.pid()?, "LC_PE"), 0, "operators, at level run");
-
-        let early = || self.engine.joined(Joins::BeforeTheModel, "run", Size::Tiny, RUNS);
-        let early = self.timed(early).context("joined before the model")?;
-        self.check_loaded(&early, Size::Tiny)?;
-        assert_eq!(
-            early.snapshot.count(early.pid()?, "LR_PE"),
-            RUNS + others,
-            "runs, joined before the model"
-        );
-
-        let late = || self.engine.joined(Joins::AfterTheModel, "op", Size::Tiny, RUNS);
-        let late = self.timed(late).context("joined after the model")?;
-        let seen = |tag| late.pid().map(|pid| late.snapshot.count(pid, tag));
-        assert_eq!((seen(self.load)?, seen("LR_PE")?), (0, RUNS), "loads and runs, joined after the model");
-        operators(&late, RUNS).context("joined after the model")
-    }
-
-    /// Runs the engine until the profiler and the loop agree on its time.
-    fn timed(&self, mut run: impl FnMut() -> Result<Traced>) -> Result<Traced> {
-        let mut attempts = 0;
-        loop {
-            let traced = run()?;
-            assert_eq!(traced.snapshot.odd_marks(), [].into(), "{:?}", traced.snapshot.diagnostics);
-            let row = traced.snapshot.phase(traced.pid()?, "LR_PE").context("no run was seen")?;
-            let Printed { runs, loop_ns, engine_ns, .. } = traced.printed;
-            // Runs that the engine did on its own take as long as the others.
-            let (shown, clock) = (row.total_ns * runs / row.count, engine_ns.unwrap_or(loop_ns));
-            println!("{runs} runs: {shown} ns by the profiler, {clock} ns by the loop's clock");
-            let outside = clock / 10 + runs * self.outside_us * 1000;
-            if (clock.saturating_sub(outside)..=clock * 103 / 100).contains(&shown) {
-                return Ok(traced);
-            }
-            attempts += 1;
-            ensure!(
-                attempts < ATTEMPTS,
-                "{runs} runs take {shown} ns by the profiler, {clock} ns by the loop's clock"
-            );
-        }
-    }
-
-    /// Checks that the model was loaded once, from its path.
-    fn check_loaded(&self, traced: &Traced, size: Size) -> Result<()> {
-        assert_eq!(traced.snapshot.count(traced.pid()?, self.load), 1, "{}", self.load);
-        let model = self.engine.model(size)?;
-        let model = format!("{}{}", model.to_str().context("the path is text")?, self.file);
-        let functions = traced.functions(self.path);
-        assert_eq!(functions.get(model.as_str()), Some(&1), "{} of {model}: {functions:?}", self.path);
-        Ok(())
-    }
-}
 
 /// Checks the operators of a layer and phase: all of those that ran so often, by name.
 fn assert_operators(traced: &Traced, tag: &str, runs: u64, each: &BTreeMap<&str, u64>) {
@@ -147,8 +55,8 @@ fn per_run(report: &Printed) -> BTreeMap<&str, u64> {
 
 /// Checks ONNX Runtime's operators: the nodes of its optimised graph, which differs from the model's as the CPU does. The
 /// ends of the model are in it as they were.
-fn onnxruntime_operators() -> Result<impl Fn(&Traced, u64) -> Result<()>> {
-    let report = ONNXRUNTIME.report(Size::Tiny, 1)?;
+fn onnxruntime_operators(engine: Engine) -> Result<impl Fn(&Traced, u64) -> Result<()>> {
+    let report = engine.report(Size::Tiny, 1)?;
     Ok(move |traced: &Traced, runs| {
         let each = per_run(&report);
         for name in ["flat3", "dense4", "prob5"] {
@@ -161,13 +69,20 @@ fn onnxruntime_operators() -> Result<impl Fn(&Traced, u64) -> Result<()>> {
 
 #[test]
 fn onnxruntime_by_its_c_interface() -> Result<()> {
-    Expected::of(ONNXRUNTIME_C, "LR_PC", "LR_PC").check(onnxruntime_operators)
+    Expected::of(ONNXRUNTIME_C, "LR_PC", "LR_PC").check(|| onnxruntime_operators(ONNXRUNTIME))
 }
 
 #[test]
 fn onnxruntime_by_python() -> Result<()> {
     // Its module makes arrays of the results: 25 to 55 µs a run.
-    Expected { outside_us: 100, ..Expected::of(ONNXRUNTIME, "LR_PC", "LR_PC") }.check(onnxruntime_operators)
+    Expected { outside_us: 100, ..Expected::of(ONNXRUNTIME, "LR_PI", "LR_PI") }
+        .check(|| onnxruntime_operators(ONNXRUNTIME))
+}
+
+#[test]
+fn onnxruntime_of_2024_by_python() -> Result<()> {
+    Expected { outside_us: 100, ..Expected::of(ONNXRUNTIME_OLD, "LR_PC", "LR_PC") }
+        .check(|| onnxruntime_operators(ONNXRUNTIME_OLD))
 }
 
 /// Operators of the delegate for XNNPACK: those of the model but the cumulative sum, which it does not take.
@@ -308,6 +223,17 @@ fn openvino_by_its_own_tasks() -> Result<()> {
     }
     assert_eq!(functions.get("SyncInferRequest"), None);
     Ok(())
+}
+
+#[test]
+fn opencv() -> Result<()> {
+    Expected::of(OPENCV, "LR_PI", "LR_PI").check(|| {
+        let report = OPENCV.report(Size::Tiny, 1)?;
+        Ok(move |traced: &Traced, runs| {
+            assert_operators(traced, "LC_PE", runs, &per_run(&report));
+            Ok(())
+        })
+    })
 }
 
 #[test]
