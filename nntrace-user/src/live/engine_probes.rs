@@ -384,10 +384,11 @@ fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), ExamineErr
     }
 }
 
-/// Returns the first remarks on an engine in a file.
+/// Returns the first remarks on an engine in a file that concern a run.
 fn notes(resolved: &Resolved) -> Vec<String> {
-    let mut notes: Vec<String> = resolved.notes.iter().take(MOST_NOTES).map(ToString::to_string).collect();
-    let more = resolved.notes.len().saturating_sub(MOST_NOTES);
+    let all: Vec<_> = resolved.notes.iter().filter(|note| !note.is_for_author).collect();
+    let mut notes: Vec<String> = all.iter().take(MOST_NOTES).map(ToString::to_string).collect();
+    let more = all.len().saturating_sub(MOST_NOTES);
     if more > 0 {
         notes.push(format!("and {more} more remarks of this kind, which `nntrace-bpf engines FILE` lists"));
     }

@@ -32,6 +32,8 @@ pub(in crate::live) struct Note {
     pub(in crate::live) at: MapLine,
     /// Remark.
     pub(in crate::live) text: String,
+    /// Whether it is for whoever writes the map: nothing is missing in a run.
+    pub(in crate::live) is_for_author: bool,
 }
 
 impl fmt::Display for Note {

@@ -114,7 +114,7 @@ impl Resolved {
         if let Some(part) = parts.find(|part| part.map.probes.iter().any(wants_ops)) {
             let text =
                 "whole runs are not seen in this file, its operators are: --engine-level op".to_owned();
-            self.notes.push(Note { at: part.map.line.clone(), text });
+            self.notes.push(Note { at: part.map.line.clone(), text, is_for_author: false });
         }
     }
 }
@@ -138,7 +138,7 @@ struct Resolver<'a, 'image, 'data> {
 
 impl Resolver<'_, '_, '_> {
     fn note(&mut self, entry: &ProbeEntry, text: String) {
-        self.resolved.notes.push(Note { at: entry.line.clone(), text });
+        self.resolved.notes.push(Note { at: entry.line.clone(), text, is_for_author: false });
     }
 
     /// Adds the probes of one map.
@@ -163,6 +163,10 @@ impl Resolver<'_, '_, '_> {
             for text in found.notes {
                 self.note(entry, text);
             }
+            // If nothing else is found, users miss something as well.
+            let is_for_author = !found.functions.is_empty();
+            let note = |text| Note { at: entry.line.clone(), text, is_for_author };
+            self.resolved.notes.extend(found.left_out.into_iter().map(note));
             let mut left = Left::default();
             for candidate in found.functions {
                 if self.resolved.probes.len() >= MOST_PROBES {
@@ -201,7 +205,7 @@ impl Resolver<'_, '_, '_> {
             |entry: &ProbeEntry| entry.versions.as_ref().is_some_and(|wanted| wanted.allows(version));
         if limited().next().is_some() && !limited().any(is_known) {
             let text = format!("none of the entries for certain versions is for {version}");
-            self.resolved.notes.push(Note { at: map.line.clone(), text });
+            self.resolved.notes.push(Note { at: map.line.clone(), text, is_for_author: false });
         }
     }
 

@@ -32,8 +32,10 @@ pub(super) struct Candidate {
 pub(super) struct Found {
     /// Functions, by place and address.
     pub(super) functions: Vec<Candidate>,
-    /// Functions that are not there, or left out.
+    /// Functions that are not there.
     pub(super) notes: Vec<String>,
+    /// Functions that are there, and left out as the map wants it.
+    pub(super) left_out: Vec<String>,
 }
 
 /// Returns what each entry means. The symbols are read once for all of them.
@@ -91,6 +93,7 @@ pub(super) fn of_entries(
         }
         if entry.is_optional && found.functions.is_empty() {
             found.notes.clear();
+            found.left_out.clear();
         }
         all.push(found);
     }
@@ -183,7 +186,7 @@ impl Found {
                 let sharing = overrides.functions.iter().find(|function| function.address == address);
                 let classes = sharing.map_or(0, |function| function.classes.len());
                 if classes > 0 {
-                    self.notes.push(format!(
+                    self.left_out.push(format!(
                         "{class}'s own function in slot {slot}, which {classes} derived classes share, is left out; \
                          `base = true` takes it"
                     ));
@@ -206,7 +209,7 @@ impl Found {
             };
             self.notes.push(format!("slot {slot} of {}: {reason}{others}", demangling::class(name)));
         }
-        if self.functions.is_empty() && self.notes.is_empty() {
+        if self.functions.is_empty() && self.notes.is_empty() && self.left_out.is_empty() {
             self.notes.push(format!("no class of the file has a function in slot {slot} of {class}"));
         }
     }
