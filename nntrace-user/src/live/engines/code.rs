@@ -23,7 +23,7 @@ use super::bounds::{BoundsError, FunctionBounds};
 use super::image::Image;
 
 /// Length of a function, or of a part of one, at most, in bytes.
-const LONGEST: u64 = 1 << 20;
+pub(super) const LONGEST: u64 = 1 << 20;
 /// Parts of a function at most, and other functions that it jumps to.
 const MOST_PARTS: usize = 16;
 const MOST_CALLEES: usize = 256;

@@ -105,6 +105,9 @@ impl ClassName {
     /// # Errors
     /// When it is no pattern: the message says what was expected.
     pub(in crate::live) fn parse(text: &str) -> Result<Self, String> {
+        if text.contains(['?', '{', '\\']) {
+            return Err(format!("expected a class, with `*` for any text, found {text:?}"));
+        }
         let mangled = mangled_class(text);
         Ok(Self { shown: text.to_owned(), mangled: Pattern::parse(mangled.as_deref().unwrap_or(text))? })
     }

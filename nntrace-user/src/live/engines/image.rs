@@ -341,6 +341,14 @@ fn code(segments: &[Segment], sections: &Sections<'_>) -> Vec<Range<u64>> {
         code = segments.map(|segment| range(segment.address, segment.size)).collect();
     }
     code.sort_by_key(|range| range.start);
+    // Those that overlap become one.
+    code.dedup_by(|next, range| {
+        let overlaps = next.start < range.end;
+        if overlaps {
+            range.end = range.end.max(next.end);
+        }
+        overlaps
+    });
     code
 }
 

@@ -13,18 +13,20 @@ use rustc_hash::FxHashMap;
 
 use super::{
     bounds::{Bounds, FunctionBounds},
-    image::{Image, Machine},
+    code::LONGEST,
+    image::{Image, Machine, Target},
 };
 
 /// Parts of functions that are followed to what jumps to them: a part may be jumped to from another one.
 const MOST_PARTS: usize = 4;
-/// References that are examined for one text at most.
-const MOST_REFERENCES: usize = 256;
+/// Functions that may refer to one text, and places that may be a reference, at most.
+const MOST_FUNCTIONS: usize = 64;
+const MOST_REFERENCES: usize = 1024;
 
 /// Functions of a file whose callers are counted at most: each takes a look at all code.
 const MOST_COUNTED: usize = 16;
 
-/// What instructions refer to.
+/// Kind of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reference {
     /// An address in memory.
@@ -46,9 +48,10 @@ pub(super) fn functions(image: &Image<'_>, bounds: &FunctionBounds<'_, '_>, text
             break;
         }
         let referring = referring(image, bounds, &wanted, kind);
+        let branches = branches(image, &referring);
         let (parts, whole): (Vec<Bounds>, Vec<Bounds>) = referring
             .into_iter()
-            .partition(|function| bounds.is_part(function) || is_branch(image, function));
+            .partition(|function| bounds.is_part(function) || branches.contains(&function.start));
         found.extend(whole.into_iter().map(|function| function.start));
         // Compilers move code that seldom runs away from its function, which jumps there.
         (wanted, kind) = (parts.into_iter().map(|part| part.start..part.end).collect(), Reference::Jump);
@@ -58,11 +61,24 @@ pub(super) fn functions(image: &Image<'_>, bounds: &FunctionBounds<'_, '_>, text
     found
 }
 
-/// Whether code is reached by conditional jumps alone: it is a branch of the function that has them, moved away from it
-/// before a frame is set up.
-fn is_branch(image: &Image<'_>, code: &Bounds) -> bool {
-    let callers = callers(image, code.start);
-    callers.conditional > 0 && callers.others == 0
+/// Returns the starts of the code that is reached by conditional jumps alone: a branch of the function that has them, moved
+/// away from it before a frame is set up.
+fn branches(image: &Image<'_>, found: &[Bounds]) -> Vec<u64> {
+    let starts: Vec<u64> = found.iter().map(|code| code.start).collect();
+    let callers = callers(image, &starts);
+    let is_jumped_to = |places: &Places| places.conditional > 0 && places.others == 0;
+    let mut branches: Vec<u64> = starts
+        .into_iter()
+        .zip(&callers)
+        .filter(|(_, places)| is_jumped_to(places))
+        .map(|(start, _)| start)
+        .collect();
+    if !branches.is_empty() {
+        // Functions may be jumped to as well, instead of being called last.
+        branches.retain(|start| image.symbols().all(|symbol| symbol.address != *start));
+        image.for_each_pointer(|_, to| branches.retain(|start| to != Target::Address(*start)));
+    }
+    branches
 }
 
 /// Returns the functions, or parts of functions, that have a reference to one of these places.
@@ -75,10 +91,15 @@ fn referring(
     let mut found: Vec<Bounds> = Vec::new();
     let mut examined = 0;
     let mut examine = |address: u64| {
-        if found.iter().any(|function| function.contains(address)) || examined == MOST_REFERENCES {
+        let is_full = found.len() == MOST_FUNCTIONS || examined == MOST_REFERENCES;
+        if is_full || found.iter().any(|function| function.contains(address)) {
             return;
         }
         let Ok(function) = bounds.around(address) else { return };
+        // No function of this length is probed.
+        if function.end - function.start > LONGEST {
+            return;
+        }
         // A jump within a part does not lead to it.
         let is_itself = kind == Reference::Jump && wanted.iter().any(|range| range.contains(&address));
         if is_itself {
@@ -87,7 +108,7 @@ fn referring(
         examined += 1;
         let refers = match image.machine() {
             Machine::X86_64 => x86_64::refers(image, &function, address, wanted, kind),
-            Machine::Arm64 => arm64::refers(image, &function, address, wanted, kind),
+            Machine::Arm64 => arm64::refers(image, function.end, address, wanted, kind),
         };
         if refers {
             found.push(function);
@@ -97,7 +118,7 @@ fn referring(
         let Some(code) = image.bytes(range.start, range.end - range.start) else { continue };
         match image.machine() {
             Machine::X86_64 => x86_64::candidates(image, code, range.start, wanted, &mut examine),
-            Machine::Arm64 => arm64::candidates(code, range.start, wanted, kind, &mut examine),
+            Machine::Arm64 => arm64::candidates(image, code, range, wanted, kind, &mut examine),
         }
     }
     found
@@ -112,13 +133,23 @@ struct Places {
     others: usize,
 }
 
-fn callers(image: &Image<'_>, function: u64) -> Places {
-    let mut places = Places::default();
+/// Returns the places that lead to each of some functions.
+fn callers(image: &Image<'_>, functions: &[u64]) -> Vec<Places> {
+    let mut places = vec![Places::default(); functions.len()];
+    let (Some(&first), Some(&last)) = (functions.iter().min(), functions.iter().max()) else { return places };
+    let mut found = |function: u64, is_conditional: bool| {
+        if !(first..=last).contains(&function) {
+            return;
+        }
+        for (_, places) in functions.iter().zip(&mut places).filter(|(other, _)| **other == function) {
+            *(if is_conditional { &mut places.conditional } else { &mut places.others }) += 1;
+        }
+    };
     for range in image.code_ranges() {
         let code = image.bytes(range.start, range.end - range.start).unwrap_or_default();
         match image.machine() {
-            Machine::X86_64 => x86_64::count_callers(code, range.start, function, &mut places),
-            Machine::Arm64 => arm64::count_callers(code, range.start, function, &mut places),
+            Machine::X86_64 => x86_64::for_each_jump(code, range.start, &mut found),
+            Machine::Arm64 => arm64::for_each_jump(code, range.start, &mut found),
         }
     }
     places
@@ -145,8 +176,7 @@ impl<'image, 'data> Callers<'image, 'data> {
         if self.known.borrow().len() == MOST_COUNTED {
             return None;
         }
-        let callers = callers(self.image, function);
-        let count = callers.conditional + callers.others;
+        let count = callers(self.image, &[function]).iter().map(|it| it.conditional + it.others).sum();
         self.known.borrow_mut().insert(function, count);
         Some(count)
     }

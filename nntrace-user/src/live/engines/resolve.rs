@@ -12,12 +12,12 @@ use super::{
     engine_map::{EngineMap, MachineName, NameEntry, ProbeEntry, Version},
     examined_file::Library,
     image::Machine,
-    probe::{EngineProbe, Kind, LONGEST_CHAIN, Level, NameRecipe, Note},
+    probe::{End, EngineProbe, Kind, LONGEST_CHAIN, Level, NameRecipe, Note},
     recognition::{Recognized, Sureness},
     references::Callers,
 };
 use candidates::Candidate;
-use ends::{Ends, Left};
+use ends::{Ending, Ends, Left, ReturnOfOther};
 
 /// Probes of one file at most.
 const MOST_PROBES: usize = 16_384;
@@ -59,6 +59,7 @@ pub(in crate::live) fn resolve(
 ) -> Vec<Resolved> {
     let bounds = FunctionBounds::of(library.image());
     let callers = Callers::of(library.image());
+    let mut probed = Probed::default();
     let mut all: Vec<Resolved> = Vec::new();
     for part in recognized {
         let number = all.iter().position(|resolved| resolved.engine == part.map.name).unwrap_or_else(|| {
@@ -90,16 +91,45 @@ pub(in crate::live) fn resolve(
             callers: &callers,
             version: version.as_ref(),
             wants_hooks,
+            number,
+            probed: &mut probed,
             resolved,
         };
         resolver.part(part.map, level);
         resolved.version = resolved.version.take().or(version);
     }
+    probed.separate(&mut all);
     for resolved in &mut all {
         resolved.note_missing_runs(recognized, level);
     }
     hooks::find_words(library.image(), all.iter_mut().flat_map(|resolved| &mut resolved.probes));
     all
+}
+
+/// Functions of a file that are probed, by any engine.
+#[derive(Default)]
+struct Probed {
+    /// Their addresses.
+    functions: HashSet<u64>,
+    /// Numbers of engine and probe, and a return that it has of another function.
+    of_others: Vec<(usize, usize, ReturnOfOther)>,
+}
+
+impl Probed {
+    /// Takes the returns of probed functions away from those that jump to them, which are over when these begin.
+    fn separate(self, all: &mut [Resolved]) {
+        for (engine, probe, ReturnOfOther { function, place }) in self.of_others {
+            let end = &mut all[engine].probes[probe].end;
+            if self.functions.contains(&function)
+                && let End::SomeReturns(places) = end
+            {
+                places.retain(|&other| other != place);
+                if places.is_empty() {
+                    *end = End::StackPointer;
+                }
+            }
+        }
+    }
 }
 
 impl Resolved {
@@ -133,6 +163,9 @@ struct Resolver<'a, 'image, 'data> {
     callers: &'a Callers<'image, 'data>,
     version: Option<&'a Version>,
     wants_hooks: bool,
+    /// Number of the engine.
+    number: usize,
+    probed: &'a mut Probed,
     resolved: &'a mut Resolved,
 }
 
@@ -180,15 +213,14 @@ impl Resolver<'_, '_, '_> {
                 if !taken.insert(candidate.address) {
                     continue;
                 }
-                let probe = self.probe(entry, candidate, &mut left);
-                let is_new = |probe: &EngineProbe| {
-                    self.resolved
-                        .probes
-                        .iter()
-                        .all(|other| other.entry != probe.entry || other.kind != probe.kind)
-                };
-                if let Some(probe) = probe.filter(is_new) {
-                    self.resolved.probes.push(probe);
+                let function = candidate.address;
+                let Some((probe, of_others)) = self.probe(entry, candidate, &mut left) else { continue };
+                let probes = &mut self.resolved.probes;
+                if probes.iter().all(|other| other.entry != probe.entry || other.kind != probe.kind) {
+                    self.probed.functions.insert(function);
+                    let of_others = of_others.into_iter().map(|it| (self.number, probes.len(), it));
+                    self.probed.of_others.extend(of_others);
+                    probes.push(probe);
                 }
             }
             for text in left.notes() {
@@ -210,9 +242,14 @@ impl Resolver<'_, '_, '_> {
     }
 
     /// Makes the probe of a function; takes note of what is not as usual.
-    fn probe(&self, entry: &ProbeEntry, candidate: Candidate, left: &mut Left) -> Option<EngineProbe> {
+    fn probe(
+        &self,
+        entry: &ProbeEntry,
+        candidate: Candidate,
+        left: &mut Left,
+    ) -> Option<(EngineProbe, Vec<ReturnOfOther>)> {
         let image = self.library.image();
-        let (point, end) = match (entry.kind, entry.is_nothrow) {
+        let ending = match (entry.kind, entry.is_nothrow) {
             (Kind::BracketBegin | Kind::BracketEnd, _) => {
                 ends::of_entry_alone(image, self.bounds, candidate.address)
             }
@@ -224,17 +261,15 @@ impl Resolver<'_, '_, '_> {
             }
         }
         .map_err(|reason: Ends| left.take(reason, &candidate.function))
-        .ok()
-        .map(|(point, end, remark)| {
-            if let Some(remark) = remark {
-                left.take(remark, &candidate.function);
-            }
-            (point, end)
-        })?;
+        .ok()?;
+        let Ending { entry: point, end, remark, of_others } = ending;
+        if let Some(remark) = remark {
+            left.take(remark, &candidate.function);
+        }
         let offset = image.file_offset(point.address)?;
         let name = self.recipe(entry, &candidate, left);
         let hook = if self.wants_hooks { hooks::hook(entry, &candidate) } else { None };
-        Some(EngineProbe {
+        let probe = EngineProbe {
             function: candidate.function,
             map_line: entry.line.clone(),
             level: entry.level,
@@ -249,7 +284,8 @@ impl Resolver<'_, '_, '_> {
             kind: self.kind(entry),
             on_workers: entry.on_workers,
             hook,
-        })
+        };
+        Some((probe, of_others))
     }
 
     /// Returns the register of an argument.

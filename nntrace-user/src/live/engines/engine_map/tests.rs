@@ -212,7 +212,7 @@ fn errors_name_file_and_line_and_what_was_expected() {
         ),
         (
             "at = {}\nmark = \"LR_PE\"".to_owned(),
-            "my.toml:7: expected an `export`, `symbol`, `demangled`, `table` with `index`, or `rtti` with `slot`; the probe \
+            "my.toml:7: expected an `export`, `symbol`, `demangled`, `refers_to`, `table` with `index`, or `rtti` with `slot`; the probe \
              is left out",
         ),
         (
@@ -271,7 +271,10 @@ fn errors_of_whole_engines_and_files() {
         errors.iter().map(MapError::to_string).collect()
     };
     assert_eq!(errors(""), ["my.toml:1: expected at least one `[[engine]]`, found none"]);
-    assert_eq!(errors("x = 1"), ["my.toml:1: unknown key `x`, expected `[[engine]]`; it is left out"]);
+    assert_eq!(
+        errors("x = 1"),
+        ["my.toml:1: unknown key `x`, expected `[[engine]]` or `[names]`; it is left out"]
+    );
     assert_eq!(
         errors("[engine]\nname = \"x\""),
         ["my.toml:1: expected `[[engine]]`, found table; it is left out"]

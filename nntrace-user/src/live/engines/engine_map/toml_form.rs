@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
                     engines.extend(self.engine(engine));
                 }
             } else {
-                self.refuse(&span, format!("unknown key `{key}`, expected `[[engine]]`"), "it");
+                self.refuse(&span, format!("unknown key `{key}`, expected `[[engine]]` or `[names]`"), "it");
             }
         }
         if engines.is_empty() && self.errors.is_empty() {

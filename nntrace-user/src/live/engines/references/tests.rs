@@ -76,7 +76,7 @@ fn functions_are_found_by_what_they_say() {
 #[test]
 fn programs_at_fixed_addresses_hold_them_in_instructions() {
     let rest = "__attribute__((noipa)) void say(const char *) {} __attribute__((noipa)) void fail(const char *) {} \
-                __attribute__((noipa)) int other(int n) { return n; } int main() {}";
+                __attribute__((noipa)) int other(int n) { if (n == 12345) throw 1; return n; } int main() {}";
     let source = [SOURCE, rest].concat();
     let file = compiled("cc", &source, &["-O1", "-no-pie", "-fno-pie", "-fno-inline", "-rdynamic"]);
     check(&file, |name| function(&file, name));

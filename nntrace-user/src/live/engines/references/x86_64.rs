@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
-use super::{Places, Reference, has, hull};
+use super::{Reference, has, hull};
 use crate::live::engines::{bounds::Bounds, image::Image};
 
 /// Bytes of a distance, and of an address below 4 GiB.
@@ -32,20 +32,18 @@ pub(super) fn candidates(
     }
 }
 
-/// Counts the places that look like a call of a function, or a jump to it.
-pub(super) fn count_callers(code: &[u8], start: u64, function: u64, places: &mut Places) {
+/// Calls a function with the target of all that looks like a call or a jump, and whether it is a conditional one.
+pub(super) fn for_each_jump(code: &[u8], start: u64, found: &mut impl FnMut(u64, bool)) {
     for (address, bytes) in (start..).zip(code.windows(2 + WIDTH as usize)) {
         let Some(&[before, opcode, a, b, c, d]) = bytes.first_chunk() else { continue };
-        let distance = i32::from_le_bytes([a, b, c, d]);
-        if (address + 2 + WIDTH).wrapping_add_signed(i64::from(distance)) != function {
-            continue;
-        }
-        match (before, opcode) {
-            (0x0f, 0x80..=0x8f) => places.conditional += 1,
+        let is_conditional = match (before, opcode) {
+            (0x0f, 0x80..=0x8f) => true,
             // `call` and `jmp`
-            (_, 0xe8 | 0xe9) => places.others += 1,
-            _ => {}
-        }
+            (_, 0xe8 | 0xe9) => false,
+            _ => continue,
+        };
+        let distance = i32::from_le_bytes([a, b, c, d]);
+        found((address + 2 + WIDTH).wrapping_add_signed(i64::from(distance)), is_conditional);
     }
 }
 
@@ -64,12 +62,12 @@ pub(super) fn refers(
         decoder.decode_out(&mut instruction);
     }
     let is_there = instruction.ip() <= address && address < instruction.next_ip();
-    let target = target(&instruction, kind, image.is_fixed());
-    is_there && !instruction.is_invalid() && target.is_some_and(|target| has(wanted, target))
+    let mut targets = targets(&instruction, kind, image.is_fixed()).into_iter().flatten();
+    is_there && !instruction.is_invalid() && targets.any(|target| has(wanted, target))
 }
 
-/// Returns the place that an instruction refers to.
-fn target(instruction: &Instruction, kind: Reference, is_fixed: bool) -> Option<u64> {
+/// Returns the places that an instruction refers to.
+fn targets(instruction: &Instruction, kind: Reference, is_fixed: bool) -> [Option<u64>; 2] {
     match kind {
         Reference::Jump => {
             let is_jump = matches!(
@@ -77,15 +75,16 @@ fn target(instruction: &Instruction, kind: Reference, is_fixed: bool) -> Option<
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
             );
             let is_direct = instruction.op0_kind() == OpKind::NearBranch64;
-            (is_jump && is_direct).then(|| instruction.near_branch_target())
+            [(is_jump && is_direct).then(|| instruction.near_branch_target()), None]
         }
-        Reference::Data if instruction.is_ip_rel_memory_operand() => {
-            Some(instruction.ip_rel_memory_address())
+        Reference::Data => {
+            let is_relative = instruction.is_ip_rel_memory_operand();
+            let last = instruction.op_count().checked_sub(1).filter(|_| is_fixed);
+            let immediate = last.and_then(|last| instruction.try_immediate(last).ok());
+            [
+                is_relative.then(|| instruction.ip_rel_memory_address()),
+                immediate.map(|value| value & 0xffff_ffff),
+            ]
         }
-        Reference::Data if is_fixed => {
-            let last = instruction.op_count().checked_sub(1)?;
-            instruction.try_immediate(last).ok().map(|value| value & 0xffff_ffff)
-        }
-        Reference::Data => None,
     }
 }

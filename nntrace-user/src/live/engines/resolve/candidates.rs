@@ -14,6 +14,9 @@ use crate::live::{
     },
 };
 
+/// Classes that one pattern is for at most.
+const MOST_CLASSES: usize = 64;
+
 /// Function to probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
@@ -88,7 +91,9 @@ pub(super) fn of_entries(
         });
         // Of several names some are for other builds: only when none is there is something amiss.
         if !missing.is_empty() && found.functions.is_empty() && found.notes.is_empty() {
-            let why = if library.image().is_stripped() { ", it names its exports only" } else { "" };
+            let is_by_text = entry.places.iter().all(|place| matches!(place, FunctionPlace::Text { .. }));
+            let is_unnamed = library.image().is_stripped() && !is_by_text;
+            let why = if is_unnamed { ", it names its exports only" } else { "" };
             found.notes.push(format!("the file has no function {}{why}", missing.join(", nor ")));
         }
         if entry.is_optional && found.functions.is_empty() {
@@ -157,8 +162,15 @@ impl Found {
             let why = if is_without { ", and no class at all (C, or -fno-rtti)" } else { "" };
             self.notes.push(format!("the file has no class {class}{why}"));
         }
-        for class in classes {
-            self.slot(library, &class, slot, with_base);
+        for class in classes.iter().take(MOST_CLASSES) {
+            self.slot(library, class, slot, with_base);
+        }
+        if classes.len() > MOST_CLASSES {
+            self.notes
+                .push(format!("only the first {MOST_CLASSES} of {} classes {class} count", classes.len()));
+        }
+        if self.functions.is_empty() && self.notes.is_empty() && self.left_out.is_empty() {
+            self.notes.push(format!("no class of the file has a function in slot {slot} of {class}"));
         }
     }
 
@@ -208,9 +220,6 @@ impl Found {
                 count => format!(", and {count} other classes"),
             };
             self.notes.push(format!("slot {slot} of {}: {reason}{others}", demangling::class(name)));
-        }
-        if self.functions.is_empty() && self.notes.is_empty() && self.left_out.is_empty() {
-            self.notes.push(format!("no class of the file has a function in slot {slot} of {class}"));
         }
     }
 }

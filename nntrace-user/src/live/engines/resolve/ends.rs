@@ -16,9 +16,10 @@ const UNCLEAR: &str = "an indirect jump may lead into the function or out of it,
 
 /// Jumps from one function to the next that are followed at most.
 const MOST_JUMPS: usize = 4;
-/// Callers of a function from which on it is a helper of all kinds of code: probes on its returns would cost all of them,
-/// and what it does takes little time.
+/// Callers of a function from which on it is a helper of all kinds of code: probes on its returns would cost all of them.
 const MANY_CALLERS: usize = 64;
+/// Length of a helper at most, bytes: it does little.
+const LONGEST_HELPER: u64 = 512;
 
 /// Peculiarity of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +83,32 @@ impl Left {
     }
 }
 
-type Ended = Result<(EntryPoint, End, Option<Ends>), Ends>;
+/// Probes of a function.
+pub(super) struct Ending {
+    /// Place at its begin.
+    pub(super) entry: EntryPoint,
+    pub(super) end: End,
+    /// What is not as usual.
+    pub(super) remark: Option<Ends>,
+    /// Returns among the ends that are those of other functions.
+    pub(super) of_others: Vec<ReturnOfOther>,
+}
+
+/// Return of a function that another one jumps to.
+pub(super) struct ReturnOfOther {
+    /// Address of the function.
+    pub(super) function: u64,
+    /// Offset of the instruction in the file.
+    pub(super) place: u64,
+}
+
+impl Ending {
+    fn new(entry: EntryPoint, end: End) -> Self {
+        Self { entry, end, remark: None, of_others: Vec::new() }
+    }
+}
+
+type Ended = Result<Ending, Ends>;
 
 /// Returns the entry alone, which is all that counts of a bracket.
 pub(super) fn of_entry_alone<'image, 'data>(
@@ -90,7 +116,7 @@ pub(super) fn of_entry_alone<'image, 'data>(
     bounds: &'image FunctionBounds<'image, 'data>,
     address: u64,
 ) -> Ended {
-    Ok((entry(image, bounds, address)?, End::None, None))
+    Ok(Ending::new(entry(image, bounds, address)?, End::None))
 }
 
 /// A return probe sees the end, whatever the code is.
@@ -99,7 +125,7 @@ pub(super) fn of_nothrow<'image, 'data>(
     bounds: &'image FunctionBounds<'image, 'data>,
     address: u64,
 ) -> Ended {
-    Ok((entry(image, bounds, address)?, End::ReturnProbe, None))
+    Ok(Ending::new(entry(image, bounds, address)?, End::ReturnProbe))
 }
 
 /// The returns of the function, and jumps that are as good; where `callers` is given, also the returns of the functions
@@ -112,8 +138,13 @@ pub(super) fn of_returns<'image, 'data>(
 ) -> Ended {
     let shape = code::shape(image, bounds, address).map_err(not_probed)?;
     let mut ways = Ways::new(image, bounds, callers, address);
-    ways.add(&shape, 0).map_err(|_| Ends::NotProbed(UNCLEAR.to_owned()))?;
-    let mut places: Vec<u64> = ways.places.iter().filter_map(|&address| image.file_offset(address)).collect();
+    ways.add(&shape, address, 0).map_err(|_| Ends::NotProbed(UNCLEAR.to_owned()))?;
+    let all: Vec<ReturnOfOther> = ways
+        .places
+        .iter()
+        .filter_map(|&(function, at)| Some(ReturnOfOther { function, place: image.file_offset(at)? }))
+        .collect();
+    let mut places: Vec<u64> = all.iter().map(|found| found.place).collect();
     places.sort_unstable();
     places.dedup();
     // Calls that are left by a jump are closed as those that are left by an exception.
@@ -131,7 +162,8 @@ pub(super) fn of_returns<'image, 'data>(
         (false, true) => End::Returns(places),
         (false, false) => End::SomeReturns(places),
     };
-    Ok((shape.entry, end, remark))
+    let of_others = all.into_iter().filter(|found| found.function != address).collect();
+    Ok(Ending { entry: shape.entry, end, remark, of_others })
 }
 
 /// Instructions with which the calls of a function end.
@@ -141,8 +173,8 @@ struct Ways<'a, 'image, 'data> {
     callers: Option<&'a Callers<'image, 'data>>,
     /// The function, and those that it jumps to whose ends are its own.
     followed: Vec<u64>,
-    /// Addresses of the instructions.
-    places: Vec<u64>,
+    /// Addresses of the functions that the instructions are in, and of these.
+    places: Vec<(u64, u64)>,
     /// Whether it ends in other ways, too.
     is_left_unseen: bool,
     /// Whether a jump to a function with many callers is one of these instructions.
@@ -168,13 +200,13 @@ impl<'a, 'image, 'data> Ways<'a, 'image, 'data> {
     }
 
     /// Adds the ends of the function, or of one that is this many jumps away from it.
-    fn add(&mut self, shape: &Shape, jumps: usize) -> Result<(), UnclearJump> {
-        self.places.extend(&shape.returns);
+    fn add(&mut self, shape: &Shape, function: u64, jumps: usize) -> Result<(), UnclearJump> {
+        self.places.extend(shape.returns.iter().map(|&place| (function, place)));
         match &shape.tail_jumps {
             TailJumps::None => {}
             TailJumps::Known(all) => {
                 for jump in all {
-                    self.is_left_unseen |= !self.follows(jump, jumps);
+                    self.is_left_unseen |= !self.follows(jump, function, jumps);
                 }
             }
             TailJumps::Unclear(jump) => return Err(*jump),
@@ -183,24 +215,29 @@ impl<'a, 'image, 'data> Ways<'a, 'image, 'data> {
     }
 
     /// Adds the ends of what a jump leads to; returns whether that is all of them.
-    fn follows(&mut self, jump: &TailJump, jumps: usize) -> bool {
+    fn follows(&mut self, jump: &TailJump, function: u64, jumps: usize) -> bool {
         if is_as_good_as_a_return(self.image, jump) {
-            self.places.push(jump.address);
+            self.places.push((function, jump.address));
             return true;
         }
         let Some(target) = jump.target else { return false };
-        let target = stubs::own_function(self.image, target).unwrap_or(target);
+        let stub = stubs::imported_by(self.image, target).map(|_| target);
+        let own = stub.map(|stub| stubs::own_function(self.image, stub));
+        // Nothing is known of functions of other files.
+        let Some(target) = own.unwrap_or(Some(target)) else { return false };
         if self.followed[1..].contains(&target) {
             return true;
         }
         // A jump to its own start is another call of it.
         let Some(callers) = self.callers.filter(|_| target != self.followed[0]) else { return false };
-        match callers.count(target) {
+        let count = callers.count(target).zip(stub.map_or(Some(0), |stub| callers.count(stub)));
+        match count.map(|(direct, by_stub)| direct + by_stub) {
             None => false,
             Some(MANY_CALLERS..) => {
-                let is_end = stubs::is_unconditional(self.image, jump.address);
+                let length = self.bounds.at(target).map_or(u64::MAX, |bounds| bounds.end - bounds.start);
+                let is_end = length <= LONGEST_HELPER && stubs::is_unconditional(self.image, jump.address);
                 if is_end {
-                    self.places.push(jump.address);
+                    self.places.push((function, jump.address));
                     self.jumps_to_helper = true;
                 }
                 is_end
@@ -209,7 +246,7 @@ impl<'a, 'image, 'data> Ways<'a, 'image, 'data> {
             Some(_) => match code::shape(self.image, self.bounds, target) {
                 Ok(shape) if shape.refused_returns.is_empty() => {
                     self.followed.push(target);
-                    self.add(&shape, jumps + 1).is_ok()
+                    self.add(&shape, target, jumps + 1).is_ok()
                 }
                 _ => false,
             },

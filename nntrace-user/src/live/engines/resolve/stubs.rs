@@ -42,8 +42,8 @@ pub(super) fn own_function(image: &Image<'_>, address: u64) -> Option<u64> {
     Some(image.exported(imported_by(image, address)?)?.address)
 }
 
-/// Returns the function of another file that the stub at an address jumps to.
-fn imported_by<'data>(image: &Image<'data>, address: u64) -> Option<&'data str> {
+/// Returns the name of the function that the stub at an address jumps to, which may be in another file.
+pub(super) fn imported_by<'data>(image: &Image<'data>, address: u64) -> Option<&'data str> {
     let pointer = match image.machine() {
         Machine::X86_64 => on_x86_64(image.bytes(address, 16)?, address),
         Machine::Arm64 => on_arm64(image.bytes(address, 16)?, address),

@@ -154,10 +154,7 @@ fn functions_are_found_by_texts_that_they_refer_to() {
     assert!(found.is_empty());
     assert_eq!(
         notes,
-        [
-            "my.toml:6: the file has no function that refers to \"not there\", nor that refers to \"nor this\", it names \
-          its exports only"
-        ]
+        ["my.toml:6: the file has no function that refers to \"not there\", nor that refers to \"nor this\""]
     );
     assert_eq!(probes("refers_to = [\"not there\", \"loading the model\"]", "").1, [""; 0]);
 }

@@ -11,6 +11,8 @@ const JUMPS: &str = r#"
         __attribute__((noipa)) static int helper(int n) { return other(n) * 2; }
         __attribute__((noipa)) static int to_other(int n) { return other(n + 1); }
         int engine_run(int n) { return worker(other(n)); }
+        int engine_plain(int n) { return other(n) + 5; }
+        int engine_to_plain(int n) { return engine_plain(other(n)); }
         int engine_far(int n) { return to_worker(other(n)); }
         int engine_some(int n) { return n > 7 ? other(n) * 3 : worker(other(n)); }
         int engine_exported(int n) { return engine_run(other(n)); }
@@ -61,4 +63,25 @@ fn calls_end_where_the_functions_return_that_they_jump_to() {
     assert_eq!(ends("engine_run", "op").0, End::StackPointer);
     // It may be a loop, or a call.
     assert!(matches!(ends("engine_again", "run").0, End::Returns(_) | End::SomeReturns(_)));
+}
+
+#[test]
+fn returns_of_a_probed_function_are_its_own_alone() {
+    let file = library("cc", JUMPS, &["-O2", "-s"]);
+    let end = |functions: &str, wanted: &str| {
+        let map = format!(
+            "[[engine]]\nname = \"example\"\nmatch = {{ export = \"engine_run\" }}\n[[engine.probe]]\nat = {{ export = \
+             [{functions}] }}\nmark = \"LR_PE\""
+        );
+        let engine = resolved_in(&file, "libengine.so", &map, Level::Run).remove(0);
+        let mut probes = engine.probes.into_iter();
+        probes.find(|probe| probe.function == wanted).unwrap().end
+    };
+    let alone = end("\"engine_to_plain\"", "engine_to_plain");
+    let plain = end("\"engine_plain\"", "engine_plain");
+    let End::Returns(places) = &plain else { panic!("{plain:?}") };
+    assert_eq!(alone, End::SomeReturns(places.clone()));
+    let both = "\"engine_to_plain\", \"engine_plain\"";
+    assert_eq!(end(both, "engine_to_plain"), End::StackPointer);
+    assert_eq!(end(both, "engine_plain"), plain);
 }
