@@ -103,7 +103,7 @@ impl ClassName {
     /// Takes a class as people write it, `ov::Core`, or as the compiler does, `N2ov4CoreE`.
     ///
     /// # Errors
-    /// When it is no pattern: the message says what was expected.
+    /// When the text is not a class or a pattern for classes: the message says what was expected.
     pub(in crate::live) fn parse(text: &str) -> Result<Self, String> {
         if text.contains(['?', '{', '\\']) {
             return Err(format!("expected a class, with `*` for any text, found {text:?}"));
