@@ -27,6 +27,12 @@ pub enum Action {
     AsyncEnd = 4,
 }
 
+/// Number of the arguments that a function has in memory: the address of the first. Only x86-64 has structures there; arm64
+/// has their address in a register.
+///
+/// Source: System V ABI for x86-64, 3.2.3; AAPCS64, 6.8.2.
+pub const IN_MEMORY: u8 = 6;
+
 /// Form of a name in the memory of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
@@ -42,20 +48,22 @@ pub enum NameForm {
     LibcxxString = 3,
     /// 32-bit number, which has a name in a table.
     Enum = 4,
+    /// 32-bit number of tokens, or a `std::vector` of as many elements; see [`tokens`](crate::tokens).
+    Tokens = 5,
 }
 
 /// Way from an argument of a function to a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct NameRecipe {
-    /// Number of the argument, from 0.
+    /// Number of the argument, from 0; [`IN_MEMORY`] for one that is no register.
     pub argument: u8,
     /// [`NameForm`] at the end of the way.
     pub form: u8,
     /// Number of offsets in use.
     pub steps: u8,
-    /// Always 0.
-    pub reserved: u8,
+    /// Size of an element, bytes, where the form is that of a vector; else 0.
+    pub element: u8,
     /// Offsets, bytes: a pointer is read at each but the last.
     pub offsets: [u16; MAX_STEPS],
 }

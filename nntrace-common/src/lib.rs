@@ -40,6 +40,7 @@ pub mod stamp;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod ticks;
 pub mod time_count;
+pub mod tokens;
 pub mod track;
 pub mod verifier_bounds;
 pub mod window;

@@ -5,6 +5,7 @@ use nntrace_common::{
     engine::{self, EngineProbe, EnumKey, MAX_STEPS, NameForm, NameRecipe},
     mark::{self, Captured},
     record::NameText,
+    tokens,
 };
 
 use crate::{
@@ -12,20 +13,36 @@ use crate::{
     mark_text,
 };
 
+/// Bytes of the return address, which is below the arguments in memory.
+const RETURN_ADDRESS: u64 = 8;
+
 /// Returns the hash of a section's name; `None` where there is none, it cannot be read, or is implausible. The text, if
-/// it is one, is in `mark`.
+/// it is one, is in `mark`. The stack pointer is that at the entry of the function.
 #[inline(always)]
-pub fn read(registers: &pt_regs, number: u32, probe: &EngineProbe, mark: &mut NameText) -> Option<u64> {
+pub fn read(
+    registers: &pt_regs,
+    sp: u64,
+    number: u32,
+    probe: &EngineProbe,
+    mark: &mut NameText,
+) -> Option<u64> {
     let recipe = &probe.recipe;
     if recipe.form == NameForm::None as u8 {
         return None;
     }
-    let object = argument(registers, recipe.argument)?;
+    let object = if recipe.argument == engine::IN_MEMORY {
+        sp.wrapping_add(RETURN_ADDRESS)
+    } else {
+        argument(registers, recipe.argument)?
+    };
     let mut at = follow(recipe, object)?;
     if recipe.form == NameForm::Enum as u8 {
         let value = if recipe.steps == 0 { at as u32 } else { word(at)? };
         // SAFETY: user space writes an entry once, before the probe is attached.
         return unsafe { ENGINE_ENUMS.get(EnumKey { probe: number, value }) }.copied();
+    }
+    if recipe.form == NameForm::Tokens as u8 {
+        return tokens_name(recipe, at, mark);
     }
     if recipe.form == NameForm::LibcxxString as u8 {
         at = libcxx_text(at)?;
@@ -38,6 +55,29 @@ pub fn read(registers: &pt_regs, number: u32, probe: &EngineProbe, mark: &mut Na
     mark.len = len & (mark::MARK_BYTES as u32 - 1);
     mark.name_at = 0;
     name_hash(mark).filter(|&name| may_be_own(probe, object, name))
+}
+
+/// Writes the name of a batch of tokens, by their number or by the vector that has an element for each, and hashes it.
+#[inline(always)]
+fn tokens_name(recipe: &NameRecipe, at: u64, mark: &mut NameText) -> Option<u64> {
+    let tokens = if recipe.element != 0 {
+        let bytes = word::<u64>(at.wrapping_add(8))?.wrapping_sub(word(at)?);
+        let element = u64::from(recipe.element);
+        // What is no vector of these hardly has a whole number of them.
+        if bytes % element != 0 {
+            return None;
+        }
+        u32::try_from(bytes / element).ok()?
+    } else if recipe.steps == 0 {
+        at as u32
+    } else {
+        word(at)?
+    };
+    let (name, len) = tokens::name_of(tokens)?;
+    mark_text::clear(mark);
+    mark.payload[..tokens::NAME_BYTES].copy_from_slice(&name);
+    (mark.len, mark.name_at) = (len, 0);
+    Some(mark::name_hash(Captured::of(&mark.payload), 0))
 }
 
 /// Whether a name may be the object's own, by those of other objects.

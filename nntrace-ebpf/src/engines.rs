@@ -71,7 +71,7 @@ pub fn engine_begin(ctx: ProbeContext) -> u32 {
             land(packed(ids), now, object, u32::from(probe.label.byte()));
         }
         if let Some(thread) = thread::state(now, ids) {
-            let own = engine_names::read(registers, number, probe, &mut thread.mark);
+            let own = engine_names::read(registers, sp, number, probe, &mut thread.mark);
             if own.is_none() && probe.recipe.form != NameForm::None as u8 {
                 event_counts::unnamed();
             }

@@ -28,6 +28,7 @@ pub(crate) mod idle_stays;
 pub mod initial_state;
 pub mod input;
 pub(crate) mod kernel_comparison;
+pub(crate) mod language_models;
 pub(crate) mod layer_phase_times;
 pub mod limits;
 pub(crate) mod marks;
@@ -289,7 +290,10 @@ impl Model {
             | Record::Lost { cpu, time } => self.power(*cpu, *time, record),
             Record::FrequencyLimit(_) | Record::Cooling(_) => self.frequency_limits.take(record),
             Record::Fork(fork) => self.marks.causality.create(fork.time.into(), fork.detail, fork.tid),
-            Record::Exit(exit) => self.marks.causality.exit(exit.time.into(), exit.tid),
+            Record::Exit(exit) => {
+                self.marks.causality.exit(exit.time.into(), exit.tid);
+                self.marks.language_models.exit(exit.tgid, exit.tid);
+            }
             // `why` alone uses it, from the input.
             Record::Exec(_) | Record::Loader(_) | Record::Rival(_) => {}
         }

@@ -31,7 +31,7 @@ use crate::{
 const PAGE: &str = include_str!("html/page/report.html");
 const STYLE: &str = include_str!("html/page/report.css");
 /// Scripts, in the order in which they build on each other.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("html/page/data.js"),
     include_str!("html/page/format.js"),
     include_str!("html/page/elements.js"),
@@ -41,6 +41,7 @@ const SCRIPTS: [&str; 11] = [
     include_str!("html/page/painter.js"),
     include_str!("html/page/swimlane.js"),
     include_str!("html/page/marks.js"),
+    include_str!("html/page/tokens.js"),
     include_str!("html/page/power.js"),
     include_str!("html/page/report.js"),
 ];

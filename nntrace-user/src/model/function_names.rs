@@ -1,6 +1,9 @@
 //! The names of marked functions, by hash.
 
-use nntrace_common::hidl_calls::{self, Role};
+use nntrace_common::{
+    hidl_calls::{self, Role},
+    tokens,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
@@ -25,6 +28,8 @@ pub(crate) struct Name {
     pub role: Role,
     /// Whether it shows that its process is a driver.
     pub shows_driver: bool,
+    /// Tokens in the batch that a section of that name runs a language model on.
+    pub tokens: Option<u32>,
     /// Whether it stays, whoever uses it.
     stays: bool,
 }
@@ -54,6 +59,7 @@ impl Names {
             text: String::from_utf8_lossy(name).into_owned(),
             role: Role::of(name),
             shows_driver: hidl_calls::meaning(name).driver != 0,
+            tokens: tokens::stated_by(name),
             stays: false,
         });
     }

@@ -22,6 +22,7 @@ use super::{
         hand_overs::{HandOverEvent, Moment},
     },
     function_names::Names,
+    language_models::LanguageModels,
     limits::Limits,
     scheduling::Scheduling,
     section_sites::{Sites, ends_app_phase, is_driver_execution},
@@ -46,6 +47,8 @@ pub struct Marks {
     pub(crate) executions: Executions,
     /// Counters, instants and asynchronous slices.
     pub(crate) tracks: Tracks,
+    /// Batches of tokens.
+    pub(crate) language_models: LanguageModels,
     /// Which iteration work belongs to, whose account, and what handed it over.
     pub(crate) causality: Causality,
     /// Processes that are drivers by the user's choice.
@@ -102,6 +105,7 @@ impl Marks {
             sites: Sites::new(limits),
             executions: Executions::new(limits),
             tracks: Tracks::new(limits),
+            language_models: LanguageModels::new(limits),
             causality: Causality::new(questions, limits),
             ..Self::default()
         }
@@ -185,6 +189,11 @@ impl Marks {
         let stretch = self.timeline.stretch(span.tid, span.begin_stamp());
         self.causality.span(span, scheduling);
         let names = &self.names;
+        if LanguageModels::may_be_batch(span)
+            && let Some(tokens) = names.get(span.name).and_then(|name| name.tokens)
+        {
+            self.language_models.batch(span, tokens);
+        }
         self.causality.hand_over_section(span, || names.get(span.name).map(|name| &*name.text));
         let of_name =
             |name| names.get(name).map_or((Role::Ordinary, false), |name| (name.role, name.shows_driver));
@@ -212,7 +221,10 @@ impl Marks {
     pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
         let Self { names, sites, timeline, causality, .. } = self;
         let of_name = |name| names.get(name).map(|name| (name.role, name.shows_driver));
-        !causality.needs_spans()
+        let is_batch = LanguageModels::may_be_batch(span)
+            && names.get(span.name).is_some_and(|name| name.tokens.is_some());
+        !is_batch
+            && !causality.needs_spans()
             && sites.add_plain(span, || timeline.stretch(span.tid, span.begin_stamp()), of_name)
     }
 

@@ -6,6 +6,7 @@ mod energy;
 mod full_kernel_tables;
 mod hand_overs;
 mod iterations;
+mod language_models;
 mod marks;
 mod perf_counters;
 mod power;
@@ -35,6 +36,7 @@ impl Snapshot {
             functions: found.functions(),
             details: if found.run.with_details { found.details() } else { Vec::new() },
             unfinished: found.unfinished_rows(),
+            language_models: found.language_models(),
             iterations: found.iterations(),
             accounts: found.accounts(),
             groups: found.groups(),

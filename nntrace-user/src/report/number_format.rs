@@ -70,6 +70,22 @@ pub(crate) fn count(count: u64) -> String {
     format!("{}P", three_digits(count, 1_000_000_000_000_000).unwrap_or_else(|| ">999".to_owned()))
 }
 
+/// A rate, of a count in a time (ns): `82.6` a second, above a thousand as a [`count`]; `UNKNOWN` in no time.
+#[must_use]
+pub(crate) fn per_second(amount: u64, ns: u64) -> String {
+    if ns == 0 {
+        return UNKNOWN.to_owned();
+    }
+    let thousandths = u128::from(amount) * 1_000_000_000_000 / u128::from(ns);
+    let thousandths = u64::try_from(thousandths).unwrap_or(u64::MAX);
+    match thousandths {
+        0 => "0".to_owned(),
+        1..1_000 => format!("0.{thousandths:03}"),
+        _ => three_digits(thousandths, 1_000)
+            .unwrap_or_else(|| count((thousandths / 1_000).saturating_add(u64::from(thousandths % 1_000 >= 500)))),
+    }
+}
+
 /// A share: `12.3%`; `<0.1%` for something that is not nothing, `100%` for all; `UNKNOWN` of nothing.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
@@ -178,6 +194,24 @@ mod tests {
         ];
         for (ns, text) in cases {
             assert_eq!(duration_ns(ns), text);
+        }
+    }
+
+    #[test]
+    fn rates_have_three_digits() {
+        let second = 1_000_000_000;
+        let cases = [
+            (0, second, "0"),
+            (0, 0, "-"),
+            (7, 0, "-"),
+            (1, 100 * second, "0.010"),
+            (1, second, "1.00"),
+            (127, 1_536_700_000, "82.6"),
+            (1_536, 1_200_000_000, "1,280"),
+            (u64::MAX, 1, "18.4P"),
+        ];
+        for (amount, ns, text) in cases {
+            assert_eq!(per_second(amount, ns), text, "{amount} in {ns} ns");
         }
     }
 

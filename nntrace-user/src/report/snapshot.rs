@@ -9,6 +9,7 @@ mod energy;
 mod hand_overs;
 mod histogram;
 mod iterations;
+mod language_models;
 mod marks;
 mod perf_counters;
 mod power;
@@ -32,6 +33,7 @@ pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, PhaseEnergyRow, Un
 pub use hand_overs::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit};
 pub use histogram::TimeHistogram;
 pub use iterations::{IterationFunctionRow, IterationKey, IterationRow, SlowIterationRow};
+pub use language_models::{DurationsRow, LanguageModelRow};
 pub use marks::{
     AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
     ReportRow, StackRow, TrackRow,
@@ -96,6 +98,9 @@ pub struct Snapshot {
     /// Sections that had not ended when the window did, by thread, from the outermost in: where a program hangs. The first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<UnfinishedRow>,
+    /// Prompts and tokens of language models, by process; where executions name their tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub language_models: Vec<LanguageModelRow>,
     /// Iterations by function, where marks carry them or they were asked for.
     #[serde(default, deserialize_with = "iterations::of_either_form")]
     pub iterations: Vec<IterationRow>,

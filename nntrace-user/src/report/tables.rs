@@ -14,6 +14,7 @@ use super::{
 mod causality;
 mod energy;
 mod iterations;
+mod language_models;
 mod perf_counters;
 mod threads;
 mod unfinished;
@@ -26,6 +27,11 @@ pub use iterations::iterations;
 pub fn render(snapshot: &Snapshot) -> Text {
     let mut text = Text::new();
     phases(&mut text, snapshot);
+    language_models::table(
+        &mut text,
+        &snapshot.language_models,
+        Figures::under(snapshot, "language_models"),
+    );
     top_functions(&mut text, snapshot);
     text += &details(snapshot);
     unfinished::table(&mut text, &snapshot.unfinished);

@@ -25,7 +25,8 @@ pub(super) struct Description {
 /// Whether the text that names a probe's sections has to change with the object it is read from: it stands in one, and many
 /// objects pass the probes of the entry.
 pub(super) fn has_own_names(probe: &EngineProbe) -> bool {
-    let in_object = |name: &NameRecipe| name.length > 0 && name.form != NameForm::Enum;
+    let in_object =
+        |name: &NameRecipe| name.length > 0 && !matches!(name.form, NameForm::Enum | NameForm::Tokens);
     probe.level == Level::Op && probe.name.as_ref().is_some_and(in_object)
 }
 
@@ -114,6 +115,7 @@ fn recipe(recipe: &NameRecipe) -> Result<engine::NameRecipe, String> {
         NameForm::Inline => engine::NameForm::Inline,
         NameForm::LibcxxString => engine::NameForm::LibcxxString,
         NameForm::Enum => engine::NameForm::Enum,
+        NameForm::Tokens => engine::NameForm::Tokens,
     };
     let mut offsets = [0; engine::MAX_STEPS];
     for (to, from) in offsets.iter_mut().zip(&chain) {
@@ -121,7 +123,8 @@ fn recipe(recipe: &NameRecipe) -> Result<engine::NameRecipe, String> {
             .map_err(|_| format!("its names are not read: the offset {from} is beyond 0 to {}", u16::MAX))?;
     }
     let steps = u8::try_from(chain.len()).unwrap_or(0);
-    Ok(engine::NameRecipe { argument: recipe.argument, form: form as u8, steps, reserved: 0, offsets })
+    let NameRecipe { argument, element, .. } = *recipe;
+    Ok(engine::NameRecipe { argument, form: form as u8, steps, element, offsets })
 }
 
 #[cfg(test)]
@@ -131,7 +134,7 @@ mod tests {
     fn of(form: NameForm, chain: &[i32]) -> NameRecipe {
         let mut all = [0; 4];
         all[..chain.len()].copy_from_slice(chain);
-        NameRecipe { argument: 1, chain: all, length: chain.len() as u8, form, values: Vec::new() }
+        NameRecipe { argument: 1, chain: all, length: chain.len() as u8, form, values: Vec::new(), element: 0 }
     }
 
     #[test]

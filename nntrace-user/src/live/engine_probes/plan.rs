@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use nntrace_common::mark::Prefix;
+use nntrace_common::{engine::NameForm, mark::Prefix};
 
 use super::description::{describe, has_own_names, named};
 use crate::live::engines::probe::{EngineProbe, Hook, Kind, MapLine};
@@ -31,8 +31,8 @@ impl Plan {
             return false;
         };
         let Ok(described) = describe(probe, None) else { return false };
-        // Without its name it is probed, and that is said.
-        if described.remark.is_some() {
+        // Without its name it is probed, and that is said; counts of tokens are read by the kernel programs only.
+        if described.remark.is_some() || described.probe.recipe.form == NameForm::Tokens as u8 {
             return false;
         }
         self.addresses.push(hook.address);
@@ -96,7 +96,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::live::engines::probe::{End, Level, NameForm, NameRecipe};
+    use crate::live::engines::probe::{self, End, Level, NameRecipe};
 
     fn probe(address: u64, line: u32, name: Option<NameRecipe>) -> EngineProbe {
         EngineProbe {
@@ -121,7 +121,7 @@ mod tests {
     fn a_plan_has_each_function_with_its_words_and_the_number_of_its_entry() {
         let chain = [8, 16, 0, 0];
         let name =
-            NameRecipe { argument: 1, chain, length: 2, form: NameForm::StdString, values: Vec::new() };
+            NameRecipe { argument: 1, chain, length: 2, form: probe::NameForm::StdString, values: Vec::new(), element: 0 };
         let mut plan = Plan::default();
         assert!(plan.is_empty());
         assert!(

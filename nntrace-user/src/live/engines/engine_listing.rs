@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nntrace_common::engine::IN_MEMORY;
 use serde::Serialize;
 
 use super::{
@@ -236,9 +237,14 @@ impl PlannedProbe {
                     NameForm::StdString => "std_string",
                     NameForm::LibcxxString => "libcxx_string",
                     NameForm::Enum => "enum",
+                    NameForm::Tokens => "tokens",
                 };
                 let chain = &name.chain[..usize::from(name.length).min(name.chain.len())];
-                format!("argument register {}, offsets {chain:?}, {form}", name.argument)
+                let place = match name.argument {
+                    IN_MEMORY => "argument in memory".to_owned(),
+                    register => format!("argument register {register}"),
+                };
+                format!("{place}, offsets {chain:?}, {form}")
             }),
             map_line: probe.map_line.to_string(),
             entry: probe.entry,

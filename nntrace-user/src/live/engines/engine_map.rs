@@ -232,6 +232,10 @@ pub(in crate::live) struct NameEntry {
     pub(in crate::live) form: NameForm,
     /// Names by number.
     pub(in crate::live) values: Vec<String>,
+    /// Size in bytes of the elements of a vector of tokens; 0 where it is a number of them.
+    pub(in crate::live) element: u8,
+    /// Whether the argument is a structure passed by value that is larger than two words.
+    pub(in crate::live) is_by_value: bool,
     /// Versions of the engine that it is for.
     pub(in crate::live) versions: Option<Requirement>,
     /// Architecture that it is for.

@@ -105,6 +105,8 @@ pub(in crate::live) enum NameForm {
     LibcxxString,
     /// A 32-bit number that stands for one of [`NameRecipe::values`].
     Enum,
+    /// A 32-bit number of tokens, or a `std::vector` with an element for each of them.
+    Tokens,
 }
 
 /// How to read a section's name at the entry of its function.
@@ -114,7 +116,8 @@ pub(in crate::live) enum NameForm {
 /// empty chain means the argument itself: the pointer of a C string, the number of an enum, the address of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::live) struct NameRecipe {
-    /// Argument register of the machine, from 0; `sret` is applied already.
+    /// Argument register of the machine, from 0; `sret` is applied already. For an argument that is not in a register,
+    /// [`IN_MEMORY`](nntrace_common::engine::IN_MEMORY).
     pub(in crate::live) argument: u8,
     /// Offsets in bytes; only the first [`length`](Self::length) count, the others are 0.
     pub(in crate::live) chain: [i32; LONGEST_CHAIN],
@@ -124,6 +127,8 @@ pub(in crate::live) struct NameRecipe {
     pub(in crate::live) form: NameForm,
     /// Names by number, for [`NameForm::Enum`].
     pub(in crate::live) values: Vec<String>,
+    /// Size in bytes of the elements of a vector, for [`NameForm::Tokens`]; 0 where it is a number.
+    pub(in crate::live) element: u8,
 }
 
 /// Function that may be hooked: the words that lead to it can be replaced.

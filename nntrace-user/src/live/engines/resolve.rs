@@ -7,6 +7,8 @@ pub(in crate::live) mod stubs;
 
 use std::{collections::HashSet, fmt::Write as _, path::PathBuf};
 
+use nntrace_common::engine::IN_MEMORY;
+
 use super::{
     bounds::FunctionBounds,
     engine_map::{EngineMap, MachineName, NameEntry, ProbeEntry, Version},
@@ -329,11 +331,15 @@ impl Resolver<'_, '_, '_> {
         let mut chain = [0; LONGEST_CHAIN];
         chain[..name.chain.len()].copy_from_slice(&name.chain);
         Some(NameRecipe {
-            argument: self.register(entry, name.argument),
+            argument: match machine {
+                MachineName::X86_64 if name.is_by_value => IN_MEMORY,
+                _ => self.register(entry, name.argument),
+            },
             chain,
             length: name.chain.len() as u8,
             form: name.form,
             values: name.values.clone(),
+            element: name.element,
         })
     }
 }

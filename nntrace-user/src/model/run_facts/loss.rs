@@ -45,7 +45,7 @@ pub(crate) struct KeptSums {
 }
 
 /// Figures that rest on single records, wherever these come from.
-const ON_RECORDS: [&str; 28] = [
+const ON_RECORDS: [&str; 29] = [
     "accounts",
     "clusters",
     "counters",
@@ -64,6 +64,7 @@ const ON_RECORDS: [&str; 28] = [
     "groups",
     "hand_overs",
     "iterations",
+    "language_models",
     "missing",
     "phases.histogram",
     "phases.max_ns",

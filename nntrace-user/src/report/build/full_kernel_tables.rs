@@ -20,6 +20,7 @@ impl Findings<'_> {
             ("hand_overs", causality.handles.forgotten),
             ("causes", causality.summed()),
             ("values", causality.accounts.names.beyond + causality.groups.values.beyond),
+            ("language_models", marks.language_models.left_out),
             ("iterations", causality.iterations.left_out),
             ("sections", causality.graph.left_out),
             ("hand_over_list", causality.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.left_out())),
@@ -40,6 +41,7 @@ impl Findings<'_> {
             "open_executions" => "executions were forgotten before they were waited for",
             "hand_overs" => "hand-overs were forgotten, the oldest first",
             "causes" => "functions with the least time of an account, value or root are summed as (others)",
+            "language_models" => "batches of tokens of further processes, and requests of further threads, were left out",
             "values" => "times an account or value came for which there was no room: it is (others)",
             _ => "",
         };

@@ -211,6 +211,7 @@ pub(crate) fn empty() -> Snapshot {
         functions: Vec::new(),
         details: Vec::new(),
         unfinished: Vec::new(),
+        language_models: Vec::new(),
         iterations: Vec::new(),
         accounts: Vec::new(),
         groups: Vec::new(),

@@ -9,7 +9,7 @@ use super::theme::Theme;
 use super::{chart, no_marks, process_name};
 use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
-use crate::report::snapshot::{PhaseRow, Snapshot};
+use crate::report::snapshot::{LanguageModelRow, PhaseRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::phases::{PhaseSort, Phases};
 
@@ -21,6 +21,7 @@ const WORDS: usize = 80;
 /// A line of the table's body.
 enum Row<'a> {
     Process(u32),
+    LanguageModel(&'a LanguageModelRow),
     Phase(&'a PhaseRow),
 }
 
@@ -62,6 +63,8 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         let row = &snapshot.phases[index];
         if process.replace(row.pid) != Some(row.pid) {
             rows.push(Row::Process(row.pid));
+            let models = snapshot.language_models.iter().filter(|model| model.pid == row.pid);
+            rows.extend(models.map(Row::LanguageModel));
         }
         if position == state.list.index() {
             selected = rows.len();
@@ -80,6 +83,10 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         let screen = line - first + 1;
         match row {
             Row::Process(pid) => put(buffer, area, screen, &process_line(snapshot, *pid, all, columns)),
+            Row::LanguageModel(row) => {
+                let figures = Figures::under(snapshot, "language_models");
+                put(buffer, area, screen, &Line::raw(tokens(row, figures, columns)));
+            }
             Row::Phase(row) => {
                 put(buffer, area, screen, &phase_line(row, all, columns, line == selected, theme));
             }
@@ -169,6 +176,27 @@ fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line
     let note =
         format!("excl {}, {}", number_format::duration_ns(exclusive), number_format::percent(exclusive, all));
     rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
+}
+
+/// The tokens of a process in one line: as many of its figures as there is room for, the most asked for first.
+fn tokens(row: &LanguageModelRow, figures: Figures, columns: usize) -> String {
+    let rate = |tokens, ns| figures.text(&number_format::per_second(tokens, ns));
+    let time = |ns| figures.known(ns, number_format::duration_ns);
+    let parts = [
+        format!(" decoding {} tokens/s", rate(row.decode.count, row.decode.total_ns)),
+        format!(", prompts {}", rate(row.prompt_tokens, row.prompt_ns)),
+        format!(", first token {}", time(row.first_token.p50_ns)),
+        format!(", between p50 {}", time(row.between_tokens.p50_ns)),
+        format!(", p99 {}", time(row.between_tokens.p99_ns)),
+    ];
+    let mut text = String::new();
+    for part in parts {
+        if width(&text) + width(&part) > columns {
+            break;
+        }
+        text.push_str(&part);
+    }
+    text
 }
 
 fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: Theme) -> Line<'static> {

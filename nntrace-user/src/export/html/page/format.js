@@ -66,6 +66,14 @@ function count(count) {
 }
 
 /**
+ * A rate: `82.6` a second, above a thousand to the unit.
+ * @param {number|null} rate
+ */
+function perSecond(rate) {
+  return rate === null ? UNKNOWN : threeDigits(Math.round(rate * 1000), 1000) ?? count(rate);
+}
+
+/**
  * A share: `12.3%`; `<0.1%` for something that is not nothing.
  * @param {number} part
  * @param {number} whole

@@ -351,11 +351,25 @@ fn name_entry(fields: NameFields, registers: u8) -> Result<NameEntry, String> {
         (NameForm::Enum, _) | (_, 0) => {}
         _ => return Err("expected `values` only with `as = \"enum\"`".into()),
     }
+    match (fields.form, fields.element) {
+        (_, None) => {}
+        (NameForm::Tokens, Some(1..)) if !fields.chain.is_empty() => {}
+        (NameForm::Tokens, Some(0)) => return Err("expected a size of elements from 1 on, found 0".into()),
+        (NameForm::Tokens, Some(_)) => {
+            return Err("expected a `chain` that leads to the vector, found none".into());
+        }
+        _ => return Err("expected `element` only with `as = \"tokens\"`".into()),
+    }
+    if fields.by_value && fields.chain.is_empty() {
+        return Err("expected a `chain` into the structure that is passed by value, found none".into());
+    }
     Ok(NameEntry {
         argument,
         chain: fields.chain,
         form: fields.form,
         values: fields.values,
+        element: fields.element.unwrap_or(0),
+        is_by_value: fields.by_value,
         versions: fields.versions,
         machine: fields.machine,
     })

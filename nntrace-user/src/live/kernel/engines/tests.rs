@@ -2,7 +2,7 @@ use std::{ffi::CStr, fs};
 
 use nntrace_common::{
     diagnostic::DiagnosticKind,
-    engine::{Action, NameForm, NameRecipe},
+    engine::{self, Action, NameForm, NameRecipe},
     layer::{Layer, Phase, Tag},
     mark::{self, Label, Prefix},
     record::{Total, TotalKey},
@@ -30,6 +30,7 @@ core::arch::global_asm!(
     ".text",
     "engine nntrace_test_run",
     "engine nntrace_test_op",
+    "engine nntrace_test_batch",
 );
 #[cfg(target_arch = "aarch64")]
 core::arch::global_asm!(
@@ -46,6 +47,7 @@ core::arch::global_asm!(
     ".text",
     "engine nntrace_test_run",
     "engine nntrace_test_op",
+    "engine nntrace_test_batch",
 );
 
 type Inner = extern "C" fn(*const Model);
@@ -55,6 +57,8 @@ unsafe extern "C" {
     fn nntrace_test_run_return();
     fn nntrace_test_op(object: *const Model, inner: Inner);
     fn nntrace_test_op_return();
+    fn nntrace_test_batch(object: *const Model, inner: Inner, batch: Batch);
+    fn nntrace_test_batch_return();
 }
 
 /// Object whose name is found by its address.
@@ -63,6 +67,14 @@ struct Model {
     class: u64,
     name: *const std::ffi::c_char,
     kind: u32,
+}
+
+/// Structure that is passed by value, and more than two words.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Batch {
+    tokens: i32,
+    others: [*const u64; 6],
 }
 
 extern "C" fn nothing(_: *const Model) {}
@@ -207,6 +219,33 @@ fn unnamed(objects: &[Model]) -> (u64, bool) {
     (counts.unnamed, kernel.are_names_constant(3).expect("the table"))
 }
 
+/// Returns the names of batches: by a number at an offset in them or, with a size of its elements, by a vector there.
+fn names_of_batches(batches: &[Batch], offsets: &[u16], element: u8) -> Vec<String> {
+    let (mut kernel, _rings) = Kernel::load(KernelOptions::default()).expect("the programs load");
+    let argument = if cfg!(target_arch = "x86_64") { engine::IN_MEMORY } else { 2 };
+    let recipe = NameRecipe { element, ..recipe(argument, NameForm::Tokens, offsets) };
+    let described = probe(Phase::Execution, Layer::Runtime, recipe);
+    let number = kernel.add_engine_probe(described, []).expect("room for a probe");
+    let places = ProbePlaces {
+        number,
+        entry: offset(nntrace_test_batch as *const () as usize),
+        returns: ReturnPlaces::Instructions(vec![offset(nntrace_test_batch_return as *const () as usize)]),
+    };
+    let refused = kernel.attach_engine(Path::new("/proc/self/exe"), &[places]).expect("the programs attach");
+    assert_eq!(refused, []);
+    kernel.add_target(std::process::id()).expect("room for a target");
+    for &batch in batches {
+        // SAFETY: it calls `nothing`, with a pointer that is not read.
+        unsafe { nntrace_test_batch(std::ptr::null(), nothing, batch) };
+    }
+    kernel.engines.detach(&mut kernel.object);
+    let mut names = Names::default();
+    let found = kernel.read_names(&mut names).expect("names");
+    let mut found: Vec<String> = found.into_iter().map(|name| names.text(name)).collect();
+    found.sort();
+    found
+}
+
 /// One test: the functions of this process are traced by whoever probes them.
 #[test]
 fn functions_are_sections_by_return_instructions_and_by_return_probes_in_either_form() {
@@ -222,4 +261,16 @@ fn functions_are_sections_by_return_instructions_and_by_return_probes_in_either_
     assert_eq!(unnamed(&objects), (50, true), "text that all objects have is not their name");
     objects[1] = model(c"conv1");
     assert_eq!(unnamed(&objects), (0, false), "two objects have different names");
+
+    let values = [0_u64; 64];
+    let batch = |tokens: i32, of_vector: usize| {
+        let mut others = [values.as_ptr(); 6];
+        others[4] = values[of_vector..].as_ptr();
+        Batch { tokens, others }
+    };
+    let batches = [batch(1, 0), batch(512, 0), batch(9_999_999, 0), batch(0, 0), batch(-1, 0), batch(10_000_000, 0)];
+    assert_eq!(names_of_batches(&batches, &[0], 0), ["1 token", "512 tokens", "9999999 tokens"]);
+    // The fourth and the fifth pointer are a vector of pairs of words; one and a half pairs are none.
+    let vectors = [batch(7, 2), batch(7, 3), batch(7, 40), batch(7, 0)];
+    assert_eq!(names_of_batches(&vectors, &[32], 16), ["1 token", "20 tokens"]);
 }

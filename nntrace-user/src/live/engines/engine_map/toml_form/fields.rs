@@ -97,6 +97,10 @@ pub(super) struct NameFields {
     pub(super) form: NameForm,
     #[serde(default)]
     pub(super) values: Vec<String>,
+    #[serde(default)]
+    pub(super) element: Option<u8>,
+    #[serde(default)]
+    pub(super) by_value: bool,
     pub(super) versions: Option<Requirement>,
     pub(super) machine: Option<MachineName>,
 }
