@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn other_names_state_no_number() {
-        for name in ["", "token", " tokens", "tokens", "0 tokens", "01 tokens", "5", "5 tokens more", "-5 tokens"] {
+        for name in
+            ["", "token", " tokens", "tokens", "0 tokens", "01 tokens", "5", "5 tokens more", "-5 tokens"]
+        {
             assert_eq!(stated_by(name.as_bytes()), None, "{name}");
         }
         assert_eq!(stated_by(b"10000000 tokens"), None);
@@ -90,7 +92,8 @@ mod tests {
         fn every_number_is_read_from_its_name(tokens in 1..=MOST_TOKENS) {
             let (name, length) = name_of(tokens).expect("in range");
             let (name, zeros) = name.split_at(length as usize);
-            prop_assert_eq!(name, format!("{tokens} token{}", if tokens == 1 { "" } else { "s" }).as_bytes());
+            let expected = format!("{tokens} token{}", if tokens == 1 { "" } else { "s" });
+            prop_assert_eq!(name, expected.as_bytes());
             prop_assert!(zeros.iter().all(|&byte| byte == 0));
             prop_assert_eq!(stated_by(name), Some(tokens));
         }

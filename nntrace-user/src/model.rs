@@ -292,7 +292,7 @@ impl Model {
             Record::Fork(fork) => self.marks.causality.create(fork.time.into(), fork.detail, fork.tid),
             Record::Exit(exit) => {
                 self.marks.causality.exit(exit.time.into(), exit.tid);
-                self.marks.language_models.exit(exit.tgid, exit.tid);
+                self.marks.language_models.exit(exit.tgid, exit.tid, exit.time);
             }
             // `why` alone uses it, from the input.
             Record::Exec(_) | Record::Loader(_) | Record::Rival(_) => {}

@@ -72,6 +72,27 @@ pub struct Printed {
     /// Names of nodes without a time in that report: it is below the engine's unit, or another node contains them.
     #[serde(default)]
     pub untimed: Vec<String>,
+    /// Prompts and tokens by the engine's own account and by the script's clock, if it runs a language model.
+    pub language_model: Option<LanguageModel>,
+}
+
+/// Prompts and tokens of all runs.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct LanguageModel {
+    /// Batches that the prompts were divided into.
+    pub prompt_batches: u64,
+    /// Tokens of the prompts, as the engine counts them.
+    pub prompt_tokens: u64,
+    /// Their time by the engine, ns, if it measures that.
+    pub prompt_ns: Option<u64>,
+    /// Steps of decoding, as the engine counts them.
+    pub decode_tokens: u64,
+    /// Their time by the engine, ns, if it measures that.
+    pub decode_ns: Option<u64>,
+    /// From the begin of each prompt to its result, together, by the script, ns.
+    pub first_token_ns: u64,
+    /// From each result to that of the next step of decoding, together, by the script, ns.
+    pub between_tokens_ns: u64,
 }
 
 /// Operator of a run, as the engine tells of it.

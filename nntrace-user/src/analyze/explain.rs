@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{run_graph::Refusal, why::Answer};
 use crate::report::{
-    snapshot::{ClusterRow, FunctionRow, ResultUnit, Snapshot},
+    snapshot::{ClusterRow, FunctionRow, LanguageModelRow, ResultUnit, Snapshot},
     top_functions::TopFunctions,
 };
 
@@ -36,6 +36,9 @@ pub struct Page {
     window_ns: u64,
     /// The function that the run is about; `None` where no marked section ended.
     work: Option<Work>,
+    /// Prompts and tokens by process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    language_models: Vec<LanguageModelRow>,
     #[serde(flatten)]
     functions: TopFunctions,
     /// Sums over the threads; `None` without context switches.
@@ -134,6 +137,7 @@ impl Page {
             energy,
             next: next(snapshot, work.as_ref(), why.as_ref(), subject),
             work,
+            language_models: snapshot.language_models.clone(),
             why,
             why_unknown,
             notes: snapshot.notes.clone(),

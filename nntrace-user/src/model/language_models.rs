@@ -69,6 +69,8 @@ struct Request {
     end: u64,
     /// Prompt so far; `None` once a step of decoding has come.
     prompt: Option<Prompt>,
+    /// When the thread ended, ns: what begins later is another thread with its id.
+    ended: Option<u64>,
 }
 
 /// Prompt that no step of decoding has followed yet.
@@ -114,14 +116,15 @@ impl LanguageModels {
             self.left_out += 1;
             return;
         }
-        let times = self.processes.entry(tgid).or_default();
         let duration = end.saturating_sub(begin);
-        if !self.threads.contains_key(&(tgid, tid)) && self.threads.len() >= self.most_threads {
-            self.left_out += self.threads.drain().filter(|(_, request)| request.prompt.is_some()).count() as u64;
-        }
         let last = self.threads.get(&(tgid, tid)).copied();
+        if last.is_none() && self.threads.len() >= self.most_threads {
+            self.forget_requests();
+        }
+        let times = self.processes.entry(tgid).or_default();
+        let last = last.filter(|last| last.ended.is_none_or(|ended| begin < ended));
         let prompt = if tokens == 1 {
-            if let Some(Request { end: before, prompt }) = last {
+            if let Some(Request { end: before, prompt, .. }) = last {
                 if let Some(prompt) = prompt {
                     times.first_token.record(before.saturating_sub(prompt.begin));
                 }
@@ -135,12 +138,25 @@ impl LanguageModels {
             times.prompt_ns = times.prompt_ns.saturating_add(duration);
             Some(Prompt::after(last.and_then(|request| request.prompt), begin, tokens))
         };
-        self.threads.insert((tgid, tid), Request { end, prompt });
+        let ended = last.and_then(|last| last.ended);
+        self.threads.insert((tgid, tid), Request { end, prompt, ended });
     }
 
-    /// A thread ended: another one may have its id from now on.
-    pub(crate) fn exit(&mut self, pid: u32, tid: u32) {
-        self.threads.remove(&(pid, tid));
+    /// A thread ended at that time (ns), perhaps before batches of it have come.
+    pub(crate) fn exit(&mut self, pid: u32, tid: u32, time: u64) {
+        if let Some(request) = self.threads.get_mut(&(pid, tid)) {
+            request.ended = Some(time);
+        }
+    }
+
+    /// Makes room for requests: of threads that ended or, were that none, of all.
+    #[cold]
+    fn forget_requests(&mut self) {
+        self.threads.retain(|_, request| request.ended.is_none());
+        if self.threads.len() >= self.most_threads {
+            self.left_out +=
+                self.threads.drain().filter(|(_, request)| request.prompt.is_some()).count() as u64;
+        }
     }
 
     /// Returns the times by process, in the order of their ids.

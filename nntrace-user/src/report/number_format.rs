@@ -81,8 +81,9 @@ pub(crate) fn per_second(amount: u64, ns: u64) -> String {
     match thousandths {
         0 => "0".to_owned(),
         1..1_000 => format!("0.{thousandths:03}"),
-        _ => three_digits(thousandths, 1_000)
-            .unwrap_or_else(|| count((thousandths / 1_000).saturating_add(u64::from(thousandths % 1_000 >= 500)))),
+        _ => three_digits(thousandths, 1_000).unwrap_or_else(|| {
+            count((thousandths / 1_000).saturating_add(u64::from(thousandths % 1_000 >= 500)))
+        }),
     }
 }
 

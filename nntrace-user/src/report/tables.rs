@@ -27,11 +27,7 @@ pub use iterations::iterations;
 pub fn render(snapshot: &Snapshot) -> Text {
     let mut text = Text::new();
     phases(&mut text, snapshot);
-    language_models::table(
-        &mut text,
-        &snapshot.language_models,
-        Figures::under(snapshot, "language_models"),
-    );
+    language_models::table(&mut text, &snapshot.language_models, Figures::under(snapshot, "language_models"));
     top_functions(&mut text, snapshot);
     text += &details(snapshot);
     unfinished::table(&mut text, &snapshot.unfinished);

@@ -1,18 +1,14 @@
 """llama.cpp by the C interface that xllamacpp's module contains: each run answers a prompt, token by token."""
 
 import ctypes
-import time
 
 import xllamacpp.xllamacpp
 
+import answers
 import workload
 
-# Prompts of the runs, one after the other, and steps of decoding after each.
-PROMPTS = (5, 128, 40, 160)
-# Largest batch of the program, as a long prompt is divided.
+# Largest batch of the program.
 BATCH = 64
-STEPS = 24
-TOKEN = 7
 
 
 class Parameters(ctypes.Structure):
@@ -78,45 +74,29 @@ flags = ctypes.string_at(ctypes.byref(wanted), ctypes.sizeof(wanted)).rindex(b"\
 ctypes.memset(ctypes.addressof(wanted) + flags + 2, 0, 1)
 context = create(model, wanted)
 set_threads(context, chosen.threads, chosen.threads)
-tokens = (ctypes.c_int32 * BATCH)(*[TOKEN] * BATCH)
+tokens = (ctypes.c_int32 * BATCH)(*[answers.TOKEN] * BATCH)
 reset(context)
-
-# By the clock of this program: from the begin of a prompt to its logits, and between those of two steps.
-first_ns = []
-between_ns = []
+requests = answers.Answers(BATCH)
 
 
 def run_batch(count):
-    """Runs a batch, and waits for its logits; returns when they are there."""
+    """Runs a batch, and waits for its logits."""
     if decode(context, batch_of(tokens, count)) != 0 or not logits(context, -1):
         raise SystemExit(f"a batch of {count} tokens failed")
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 def run():
     """One request."""
     clear(memory_of(context), True)
-    left = PROMPTS[len(first_ns) % len(PROMPTS)]
-    begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    while left > 0:
-        last = run_batch(min(left, BATCH))
-        left -= BATCH
-    first_ns.append(last - begin)
-    for _ in range(STEPS):
-        now = run_batch(1)
-        between_ns.append(now - last)
-        last = now
+    requests.run(run_batch, lambda: run_batch(1))
 
 
 result = workload.measure("llama", chosen, run)
 own = performance(context)
-result["language_model"] = {
+result["language_model"] = requests.figures() | {
     "prompt_tokens": own.prompt_tokens,
     "prompt_ns": round(own.prompt_ms * 1e6),
     "decode_tokens": own.decode_tokens,
     "decode_ns": round(own.decode_ms * 1e6),
-    "first_token_ns": sum(first_ns),
-    "between_tokens_ns": sum(between_ns),
-    "prompt_batches": sum(-(-PROMPTS[at % len(PROMPTS)] // BATCH) for at in range(result["runs"])),
 }
 workload.finish(result)

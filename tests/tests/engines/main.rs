@@ -5,6 +5,7 @@
 //! that the profiler joins: before the model is loaded, and after that.
 
 mod expected;
+mod language_models;
 
 use std::collections::BTreeMap;
 

@@ -82,6 +82,7 @@ pub fn model(kind: &str, size: Size) -> Result<PathBuf> {
         "tflite" => ("cnn_tflite.py", environment("litert")?, owned(&size.of_images())),
         "ncnn" => ("cnn_ncnn.py", environment("ncnn")?, owned(&size.of_images())),
         "gguf" => ("llama_gguf.py", WRITERS.environment()?, owned(&size.of_tokens())),
+        "genai" => ("genai_decoder.py", WRITERS.environment()?, owned(&size.of_tokens())),
         "whisper" => ("whisper_ggml.py", environment("whisper")?, owned(&size.of_sound())),
         "mnn" => (
             "cnn_mnn.py",

@@ -134,7 +134,14 @@ mod tests {
     fn of(form: NameForm, chain: &[i32]) -> NameRecipe {
         let mut all = [0; 4];
         all[..chain.len()].copy_from_slice(chain);
-        NameRecipe { argument: 1, chain: all, length: chain.len() as u8, form, values: Vec::new(), element: 0 }
+        NameRecipe {
+            argument: 1,
+            chain: all,
+            length: chain.len() as u8,
+            form,
+            values: Vec::new(),
+            element: 0,
+        }
     }
 
     #[test]

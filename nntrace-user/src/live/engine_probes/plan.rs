@@ -120,8 +120,14 @@ mod tests {
     #[test]
     fn a_plan_has_each_function_with_its_words_and_the_number_of_its_entry() {
         let chain = [8, 16, 0, 0];
-        let name =
-            NameRecipe { argument: 1, chain, length: 2, form: probe::NameForm::StdString, values: Vec::new(), element: 0 };
+        let name = NameRecipe {
+            argument: 1,
+            chain,
+            length: 2,
+            form: probe::NameForm::StdString,
+            values: Vec::new(),
+            element: 0,
+        };
         let mut plan = Plan::default();
         assert!(plan.is_empty());
         assert!(

@@ -4,8 +4,9 @@ use super::engine_map::{self, EngineMap, MapError};
 use crate::model::near_names::did_you_mean;
 
 /// Maps that are compiled in: path in the sources, text.
-const COMPILED_IN: [(&str, &str); 13] = [
+const COMPILED_IN: [(&str, &str); 14] = [
     ("engines/onnxruntime.toml", include_str!("../../../engines/onnxruntime.toml")),
+    ("engines/onnxruntime-genai.toml", include_str!("../../../engines/onnxruntime-genai.toml")),
     ("engines/litert.toml", include_str!("../../../engines/litert.toml")),
     ("engines/xnnpack.toml", include_str!("../../../engines/xnnpack.toml")),
     ("engines/ncnn.toml", include_str!("../../../engines/ncnn.toml")),
@@ -159,7 +160,7 @@ mod tests {
         let error = catalog.keep(&["ncnn".into(), "nccn".into()]).unwrap_err().to_string();
         assert!(
             error.starts_with(
-                r#"no engine is named "nccn" (did you mean ncnn?); there are onnxruntime, litert"#
+                r#"no engine is named "nccn" (did you mean ncnn?); there are onnxruntime, onnxruntime-genai, litert"#
             ),
             "{error}"
         );

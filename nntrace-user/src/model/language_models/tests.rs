@@ -87,11 +87,13 @@ fn threads_have_requests_of_their_own() {
     for (tid, batch) in [(1, (0, 100, 5)), (2, (10, 20, 1)), (1, (110, 120, 1))] {
         models.batch(&span(tid, batch, 0, counted()), batch.2);
     }
-    models.exit(PID, 1);
-    let late = (500, 510, 1);
-    models.batch(&span(1, late, 0, counted()), 1);
+    models.exit(PID, 1, 400);
+    // The first came after the end of its thread, the second is of another thread with the same id.
+    for batch in [(130, 140, 1), (500, 510, 1)] {
+        models.batch(&span(1, batch, 0, counted()), batch.2);
+    }
     let (_, times) = models.by_process().next().expect("one process");
-    assert_eq!((sums(&times.decode), sums(&times.between_tokens)), ((3, 30), (1, 20)));
+    assert_eq!((sums(&times.decode), sums(&times.between_tokens)), ((4, 40), (2, 20 + 20)));
 }
 
 #[test]
@@ -103,8 +105,17 @@ fn what_has_no_room_is_counted() {
     }
     // The third and the fifth thread made two others forget their prompts each.
     assert_eq!(models.left_out, 4);
+    models.exit(PID, 5, 20);
+    for tid in 6..=7 {
+        models.batch(&span(tid, (30, 40, 4), 0, counted()), 4);
+    }
+    assert_eq!(models.left_out, 4, "the fifth has ended");
     models.batch(&SpanRecord { tgid: PID + 1, ..span(9, (0, 10, 4), 0, counted()) }, 4);
-    assert_eq!((models.left_out, models.by_process().count()), (5, 1));
+    assert_eq!(
+        (models.left_out, models.by_process().count()),
+        (5, 1),
+        "there is no room for another process"
+    );
 }
 
 #[test]

@@ -41,7 +41,9 @@ impl Findings<'_> {
             "open_executions" => "executions were forgotten before they were waited for",
             "hand_overs" => "hand-overs were forgotten, the oldest first",
             "causes" => "functions with the least time of an account, value or root are summed as (others)",
-            "language_models" => "batches of tokens of further processes, and requests of further threads, were left out",
+            "language_models" => {
+                "batches of tokens of further processes, and requests of further threads, were left out"
+            }
             "values" => "times an account or value came for which there was no room: it is (others)",
             _ => "",
         };

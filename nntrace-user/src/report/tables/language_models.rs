@@ -104,7 +104,7 @@ llama-server (4242)
   prompts, in batches        3    1,536   1.20 s     1,280
   decoding                 127      127   1.54 s      82.6  12.1 ms  13.3 ms  14.5 ms  24.2 ms
   time to first token        3                               400 ms   440 ms   480 ms   800 ms
-  between tokens           127                              12.6 ms  13.8 ms  15.1 ms  25.2 ms
+  between tokens           127                              12.6 ms  13.9 ms  15.1 ms  25.2 ms
 - (7)
   prompts, in batches        3    1,536   1.20 s     1,280
   decoding                   0        0     0 ns         -        -        -        -        -

@@ -246,6 +246,24 @@ fn errors_name_file_and_line_and_what_was_expected() {
             "my.toml:9: expected `values` with the names of the numbers from 0 on; the probe is left out",
         ),
         (
+            format!("{at}\nmark = \"LR_PE\"\nname = {{ arg = 0, as = \"cstr\", element = 4 }}"),
+            "my.toml:9: expected `element` only with `as = \"tokens\"`; the probe is left out",
+        ),
+        (
+            format!(
+                "{at}\nmark = \"LR_PE\"\nname = {{ arg = 0, chain = [8], as = \"tokens\", element = 0 }}"
+            ),
+            "my.toml:9: expected a size of elements from 1 on, found 0; the probe is left out",
+        ),
+        (
+            format!("{at}\nmark = \"LR_PE\"\nname = {{ arg = 0, as = \"tokens\", element = 4 }}"),
+            "my.toml:9: expected a `chain` that leads to the vector, found none; the probe is left out",
+        ),
+        (
+            format!("{at}\nmark = \"LR_PE\"\nname = {{ arg = 0, by_value = true, as = \"tokens\" }}"),
+            "my.toml:9: expected a `chain` into the structure that is passed by value, found none; the probe is left out",
+        ),
+        (
             format!("{at}\nmark = \"LR_PE\"\nversions = \"new\""),
             "my.toml:9: expected versions such as \">=1.21\", \">=2.14, <2.17\" or \"1.31\", found \"new\"; the probe is left \
              out",

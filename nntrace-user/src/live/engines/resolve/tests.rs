@@ -294,6 +294,10 @@ fn arguments_are_registers_of_the_machine() {
     assert_eq!((returned.chain, returned.values), ([8, -4, 0, 0], vec!["a".to_owned()]));
     assert_eq!(probe("sret = true\nasync = { begin = 2 }").kind, Kind::AsyncBegin { argument: 2 + shifted });
     assert_eq!(probe("async = { end = 2 }").kind, Kind::AsyncEnd { argument: 2 });
+    let in_memory = if cfg!(target_arch = "x86_64") { IN_MEMORY } else { 1 };
+    let batch =
+        probe("name = { arg = 1, by_value = true, chain = [0], as = \"tokens\", element = 4 }").name.unwrap();
+    assert_eq!((batch.argument, batch.form, batch.element), (in_memory, NameForm::Tokens, 4));
 }
 
 #[test]

@@ -268,7 +268,8 @@ fn functions_are_sections_by_return_instructions_and_by_return_probes_in_either_
         others[4] = values[of_vector..].as_ptr();
         Batch { tokens, others }
     };
-    let batches = [batch(1, 0), batch(512, 0), batch(9_999_999, 0), batch(0, 0), batch(-1, 0), batch(10_000_000, 0)];
+    let batches =
+        [batch(1, 0), batch(512, 0), batch(9_999_999, 0), batch(0, 0), batch(-1, 0), batch(10_000_000, 0)];
     assert_eq!(names_of_batches(&batches, &[0], 0), ["1 token", "512 tokens", "9999999 tokens"]);
     // The fourth and the fifth pointer are a vector of pairs of words; one and a half pairs are none.
     let vectors = [batch(7, 2), batch(7, 3), batch(7, 40), batch(7, 0)];
