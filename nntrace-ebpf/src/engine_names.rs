@@ -64,7 +64,7 @@ fn tokens_name(recipe: &NameRecipe, at: u64, mark: &mut NameText) -> Option<u64>
         let bytes = word::<u64>(at.wrapping_add(8))?.wrapping_sub(word(at)?);
         let element = u64::from(recipe.element);
         // What is no vector of these hardly has a whole number of them.
-        if bytes % element != 0 {
+        if !bytes.is_multiple_of(element) {
             return None;
         }
         u32::try_from(bytes / element).ok()?

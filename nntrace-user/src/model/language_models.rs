@@ -168,7 +168,7 @@ impl LanguageModels {
 impl Prompt {
     /// The prompt that a batch begins or, after the one before it, goes on with.
     fn after(before: Option<Self>, begin: u64, tokens: u32) -> Self {
-        let divided = |tokens: u32| (tokens % DIVISOR == 0).then_some(tokens);
+        let divided = |tokens: u32| tokens.is_multiple_of(DIVISOR).then_some(tokens);
         match before {
             Some(Self { begin, size: Some(size) }) if tokens <= size => {
                 Self { begin, size: divided(tokens).filter(|&tokens| tokens == size) }

@@ -157,7 +157,7 @@ fn first_tokens(batches: &[Batch]) -> Vec<u64> {
         let (mut begin, mut from) = (prompts[0].0, 0);
         for (index, batch) in prompts.iter().enumerate().skip(1) {
             let size = prompts[from].2;
-            let goes_on = size % DIVISOR == 0
+            let goes_on = size.is_multiple_of(DIVISOR)
                 && prompts[from..index].iter().all(|batch| batch.2 == size)
                 && batch.2 <= size;
             if !goes_on {

@@ -184,10 +184,10 @@ fn tokens(row: &LanguageModelRow, figures: Figures, columns: usize) -> String {
     let time = |ns| figures.known(ns, number_format::duration_ns);
     let parts = [
         format!(" decoding {} tokens/s", rate(row.decode.count, row.decode.total_ns)),
-        format!(", prompts {}", rate(row.prompt_tokens, row.prompt_ns)),
+        format!(", prompts {}/s", rate(row.prompt_tokens, row.prompt_ns)),
         format!(", first token {}", time(row.first_token.p50_ns)),
-        format!(", between p50 {}", time(row.between_tokens.p50_ns)),
-        format!(", p99 {}", time(row.between_tokens.p99_ns)),
+        format!(", next {}", time(row.between_tokens.p50_ns)),
+        format!(" (p99 {})", time(row.between_tokens.p99_ns)),
     ];
     let mut text = String::new();
     for part in parts {
