@@ -27,8 +27,8 @@ pub enum Action {
     AsyncEnd = 4,
 }
 
-/// Number of the arguments that a function has in memory: the address of the first. Only x86-64 has structures there; arm64
-/// has their address in a register.
+/// Argument number that stands for the arguments in memory: the address of the first one. Only x86-64 passes structures
+/// there; arm64 passes their address in a register.
 ///
 /// Source: System V ABI for x86-64, 3.2.3; AAPCS64, 6.8.2.
 pub const IN_MEMORY: u8 = 6;
@@ -56,7 +56,7 @@ pub enum NameForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct NameRecipe {
-    /// Number of the argument, from 0; [`IN_MEMORY`] for one that is no register.
+    /// Number of the argument, from 0; [`IN_MEMORY`] for one that is not in a register.
     pub argument: u8,
     /// [`NameForm`] at the end of the way.
     pub form: u8,

@@ -63,7 +63,7 @@ fn tokens_name(recipe: &NameRecipe, at: u64, mark: &mut NameText) -> Option<u64>
     let tokens = if recipe.element != 0 {
         let bytes = word::<u64>(at.wrapping_add(8))?.wrapping_sub(word(at)?);
         let element = u64::from(recipe.element);
-        // What is no vector of these hardly has a whole number of them.
+        // Something that is not such a vector rarely has a length that is a multiple of the element's size.
         if !bytes.is_multiple_of(element) {
             return None;
         }

@@ -81,15 +81,15 @@ pub struct Printed {
 pub struct LanguageModel {
     /// Batches that the prompts were divided into.
     pub prompt_batches: u64,
-    /// Tokens of the prompts, as the engine counts them.
+    /// Tokens of the prompts: by the engine, or by the script where that does not count.
     pub prompt_tokens: u64,
     /// Their time by the engine, ns, if it measures that.
     pub prompt_ns: Option<u64>,
-    /// Steps of decoding, as the engine counts them.
+    /// Steps of decoding, by the same.
     pub decode_tokens: u64,
     /// Their time by the engine, ns, if it measures that.
     pub decode_ns: Option<u64>,
-    /// From the begin of each prompt to its result, together, by the script, ns.
+    /// From the start of each prompt to its result, together, by the script, ns.
     pub first_token_ns: u64,
     /// From each result to that of the next step of decoding, together, by the script, ns.
     pub between_tokens_ns: u64,

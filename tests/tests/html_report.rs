@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
     browser::Browser, child::Child, fixtures::fixture, live, profiler::Profiler, recording::Recording,
-    snapshot,
+    snapshot, trace,
 };
 use nntrace_user::report::{number_format::duration_ns, snapshot::Snapshot};
 use serde::Deserialize;
@@ -224,6 +224,61 @@ fn a_trace_of_power_states_is_shown_with_its_energy() -> Result<()> {
     assert_eq!(stays, expected.map(|row| row.hits.to_string()).collect::<Vec<_>>());
     let energy = &seen.page.tables["energy"][0];
     assert_eq!(energy.len(), snapshot.energy.context("energy")?.clusters.len() + 1);
+    Ok(())
+}
+
+#[test]
+fn prompts_and_tokens_have_a_table() -> Result<()> {
+    let Some(browser) = Browser::find()? else { return Ok(()) };
+    let batches = [(0, 400, "512 tokens"), (410, 420, "1 token"), (440, 470, "1 token")];
+    let lines = batches.map(|(begin, end, name)| {
+        let line = |us: u64, text: &str| trace::line(5_000_000_000 + us * 1_000, 7, 7, text);
+        format!("{}\n{}\n", line(begin, &format!("B|7|[NN_LR_PE]{name}")), line(end, "E|7"))
+    });
+    let file = tempfile::NamedTempFile::with_suffix(".txt")?;
+    fs::write(&file, lines.concat())?;
+    let reported = Reported::of(file.path(), &[])?;
+    let seen: Seen = browser.use_report(&reported.page(), "tokens", "token")?;
+    seen.assert_sound();
+    let rows: Vec<&[String]> = seen.page.tables["tokens"][0].iter().map(|cells| &cells[1..]).collect();
+    let none = "\u{2013}";
+    let expected = [
+        ["Prompts, in batches", "1", "512", "400 \u{b5}s", "1,280,000", none, none, none, none],
+        [
+            "Decoding",
+            "2",
+            "2",
+            "40.0 \u{b5}s",
+            "50,000",
+            "10.0 \u{b5}s",
+            "30.0 \u{b5}s",
+            "30.0 \u{b5}s",
+            "30.0 \u{b5}s",
+        ],
+        [
+            "Time to first token",
+            "1",
+            none,
+            none,
+            none,
+            "400 \u{b5}s",
+            "400 \u{b5}s",
+            "400 \u{b5}s",
+            "400 \u{b5}s",
+        ],
+        [
+            "Between tokens",
+            "2",
+            none,
+            none,
+            none,
+            "20.0 \u{b5}s",
+            "50.0 \u{b5}s",
+            "50.0 \u{b5}s",
+            "50.0 \u{b5}s",
+        ],
+    ];
+    assert_eq!(rows, expected);
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! Batches of tokens that language models are run on: prompts, and tokens of the answer.
 //!
-//! A batch is an execution in the runtime whose name states a number of tokens ([`nntrace_common::tokens`]). As llama.cpp
-//! counts them, one of a single token is a step of decoding, any other a part of a prompt: also several sequences that
-//! are decoded together.
+//! A batch is an execution in the runtime whose name states a number of tokens ([`nntrace_common::tokens`]). As in
+//! llama.cpp, one of a single token is a step of decoding, any other is a part of a prompt, even one that decodes several
+//! sequences together.
 //!
 //! A request is a prompt that a step of decoding follows on its thread. No event says where a long prompt was divided:
-//! batches of one size, a multiple of [`DIVISOR`], and one that is not larger, with no step between them, are one prompt.
+//! batches are one prompt if nothing but a [short](MOST_PAUSE) pause is between them. A step after a [long](LONG_PAUSE)
+//! pause is of another request, whose prompt was known already.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +21,10 @@ use super::{
     limits::Limits,
 };
 
-/// Divisor of the sizes that engines divide long prompts into.
-const DIVISOR: u32 = 32;
+/// Longest pause inside of a prompt, as a part of the batch before it.
+const MOST_PAUSE: u64 = 10;
+/// Pause that no program makes between two tokens of an answer, ns.
+const LONG_PAUSE: u64 = 1_000_000_000;
 /// Layer and phase of batches.
 const BATCH: Tag = Tag::new(Layer::Runtime, Phase::Execution);
 
@@ -29,6 +32,8 @@ const BATCH: Tag = Tag::new(Layer::Runtime, Phase::Execution);
 pub(crate) struct LanguageModels {
     processes: BTreeMap<u32, TokenTimes>,
     threads: FxHashMap<(u32, u32), Request>,
+    /// Start of the window, ns: of a batch that was open then, only a part is known.
+    since: u64,
     most_processes: usize,
     most_threads: usize,
     /// Batches of processes beyond the limit, and requests that were forgotten before their first step of decoding, as
@@ -47,7 +52,7 @@ pub(crate) struct TokenTimes {
     pub(crate) prompt_ns: u64,
     /// Steps of decoding.
     pub(crate) decode: Durations,
-    /// From the begin of a request's prompt to its end, when the first token can be chosen.
+    /// From the start of a request's prompt to its end, when the first token can be chosen.
     pub(crate) first_token: Durations,
     /// From the end of a batch to that of the step after it, with what the program did between them.
     pub(crate) between_tokens: Durations,
@@ -76,10 +81,10 @@ struct Request {
 /// Prompt that no step of decoding has followed yet.
 #[derive(Clone, Copy, Debug)]
 struct Prompt {
-    /// Begin of its first batch, ns.
+    /// Start of its first batch, ns.
     begin: u64,
-    /// Size that it is divided into; `None` once it cannot go on.
-    size: Option<u32>,
+    /// Duration of its last batch, ns.
+    last_ns: u64,
 }
 
 impl Default for LanguageModels {
@@ -95,13 +100,21 @@ impl LanguageModels {
         Self {
             processes: BTreeMap::new(),
             threads: FxHashMap::default(),
-            most_processes: limits.processes,
+            since: 0,
+            // Each has about as many distributions as there are phases in a usual process.
+            most_processes: (limits.phases / 3).max(1),
             most_threads: limits.threads,
             left_out: 0,
         }
     }
 
-    /// Whether a section may be a batch, and then counts in the order of its thread.
+    /// The window starts at `since` (ns).
+    #[must_use]
+    pub(crate) fn since(self, since: u64) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Whether a section may be a batch; if so, its place in the order of its thread matters.
     #[must_use]
     #[inline]
     pub(crate) fn may_be_batch(span: &SpanRecord) -> bool {
@@ -121,10 +134,16 @@ impl LanguageModels {
         if last.is_none() && self.threads.len() >= self.most_threads {
             self.forget_requests();
         }
-        let times = self.processes.entry(tgid).or_default();
         let last = last.filter(|last| last.ended.is_none_or(|ended| begin < ended));
+        let ended = last.and_then(|last| last.ended);
+        if begin <= self.since && self.since > 0 {
+            self.threads.insert((tgid, tid), Request { end, prompt: None, ended });
+            return;
+        }
+        let times = self.processes.entry(tgid).or_default();
         let prompt = if tokens == 1 {
-            if let Some(Request { end: before, prompt, .. }) = last {
+            let answered = last.filter(|last| begin.saturating_sub(last.end) < LONG_PAUSE);
+            if let Some(Request { end: before, prompt, .. }) = answered {
                 if let Some(prompt) = prompt {
                     times.first_token.record(before.saturating_sub(prompt.begin));
                 }
@@ -136,9 +155,8 @@ impl LanguageModels {
             times.prompt_batches += 1;
             times.prompt_tokens = times.prompt_tokens.saturating_add(tokens.into());
             times.prompt_ns = times.prompt_ns.saturating_add(duration);
-            Some(Prompt::after(last.and_then(|request| request.prompt), begin, tokens))
+            Some(Prompt { begin: last.map_or(begin, |last| last.start_of_prompt(begin)), last_ns: duration })
         };
-        let ended = last.and_then(|last| last.ended);
         self.threads.insert((tgid, tid), Request { end, prompt, ended });
     }
 
@@ -149,7 +167,7 @@ impl LanguageModels {
         }
     }
 
-    /// Makes room for requests: of threads that ended or, were that none, of all.
+    /// Makes room for requests: forgets those of threads that ended, or all if none has.
     #[cold]
     fn forget_requests(&mut self) {
         self.threads.retain(|_, request| request.ended.is_none());
@@ -165,16 +183,12 @@ impl LanguageModels {
     }
 }
 
-impl Prompt {
-    /// The prompt that a batch begins or, after the one before it, goes on with.
-    fn after(before: Option<Self>, begin: u64, tokens: u32) -> Self {
-        let divided = |tokens: u32| tokens.is_multiple_of(DIVISOR).then_some(tokens);
-        match before {
-            Some(Self { begin, size: Some(size) }) if tokens <= size => {
-                Self { begin, size: divided(tokens).filter(|&tokens| tokens == size) }
-            }
-            _ => Self { begin, size: divided(tokens) },
-        }
+impl Request {
+    /// Returns the start (ns) of the prompt that a batch at `begin` (ns) is a part of.
+    fn start_of_prompt(&self, begin: u64) -> u64 {
+        let pause = begin.saturating_sub(self.end);
+        let goes_on = self.prompt.filter(|prompt| pause <= prompt.last_ns / MOST_PAUSE);
+        goes_on.map_or(begin, |prompt| prompt.begin)
     }
 }
 

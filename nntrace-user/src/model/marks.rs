@@ -114,7 +114,8 @@ impl Marks {
     /// The window begins at `begin` (ns): what is open then counts from there on.
     #[must_use]
     pub(crate) fn since(self, begin: u64) -> Self {
-        Self { causality: self.causality.since(begin), ..self }
+        let Self { causality, language_models, .. } = self;
+        Self { causality: causality.since(begin), language_models: language_models.since(begin), ..self }
     }
 
     /// Where there are too many names, forgets those that no result and none of `open` needs; returns whether it did.

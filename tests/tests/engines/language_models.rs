@@ -10,7 +10,7 @@ use nntrace_user::report::snapshot::LanguageModelRow;
 
 const LLAMA: Engine = Engine::new("llama", "llama_library.py", "gguf");
 const GENAI: Engine = Engine::new("genai", "genai_python.py", "genai");
-/// Requests: each of the script's four prompts so often.
+/// Requests: three of each of the script's four prompts.
 const REQUESTS: u64 = 12;
 /// Difference of two clocks around a batch, ns, at most: of the probes and the script between them, on a slow machine.
 const AROUND_NS: u64 = 100_000;

@@ -10,6 +10,7 @@ mod language_models;
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use nntrace_common::tokens;
 use nntrace_tests::{
     engines::{Engine, Joins, Operator, Printed, Size, Traced},
     itt::Itt,
@@ -290,6 +291,9 @@ fn llama() -> Result<()> {
         Ok(|traced: &Traced, runs| {
             let functions = traced.functions("LC_PCO");
             assert_eq!(functions.get("embd"), Some(&runs), "{functions:?}");
+            let batches = traced.functions("LR_PE");
+            let named = batches.iter().filter(|(name, _)| tokens::stated_by(name.as_bytes()).is_some());
+            assert_eq!(named.map(|(_, count)| count).sum::<u64>(), runs, "{batches:?}");
             // The four layers of the model.
             for layer in 0..4 {
                 let name = format!("ffn_swiglu-{layer}");

@@ -4,7 +4,10 @@
 
 use std::fmt::Write as _;
 
-use nntrace_common::{engine::NameForm, mark::Prefix};
+use nntrace_common::{
+    engine::{IN_MEMORY, NameForm},
+    mark::Prefix,
+};
 
 use super::description::{describe, has_own_names, named};
 use crate::live::engines::probe::{EngineProbe, Hook, Kind, MapLine};
@@ -31,13 +34,15 @@ impl Plan {
             return false;
         };
         let Ok(described) = describe(probe, None) else { return false };
-        // Without its name it is probed, and that is said; counts of tokens are read by the kernel programs only.
-        if described.remark.is_some() || described.probe.recipe.form == NameForm::Tokens as u8 {
+        // Without its name it is probed, and that is said; counts of tokens, and arguments that are in no register, are read by
+        // the kernel programs only.
+        let recipe = described.probe.recipe;
+        let is_readable = recipe.form != NameForm::Tokens as u8 && recipe.argument != IN_MEMORY;
+        if described.remark.is_some() || !is_readable {
             return false;
         }
         self.addresses.push(hook.address);
         let entry = if has_own_names(probe) { self.entry(&probe.map_line) } else { 0 };
-        let recipe = described.probe.recipe;
         let values = probe.name.as_ref().map_or(&[][..], |name| &name.values);
         let mut numbers =
             vec![hook.address, entry as u64, recipe.argument.into(), recipe.form.into(), recipe.steps.into()];

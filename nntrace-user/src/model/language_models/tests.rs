@@ -61,15 +61,31 @@ fn a_request_is_a_prompt_and_what_is_decoded_after_it() {
 }
 
 #[test]
-fn a_long_prompt_is_divided_into_batches_of_one_size() {
-    let divided = taken(&[(0, 100, 64), (110, 210, 64), (220, 250, 7), (260, 270, 1)]);
+fn parts_of_a_prompt_follow_each_other_at_once() {
+    let divided = taken(&[(0, 100, 317), (110, 210, 512), (220, 250, 4), (260, 270, 1)]);
     assert_eq!(sums(&divided.first_token), (1, 250));
-    // The second is larger than the first, and the third follows one that was not divided.
-    let others = taken(&[(0, 100, 64), (110, 210, 96), (220, 250, 7), (300, 350, 7), (360, 370, 1)]);
-    assert_eq!(sums(&others.first_token), (1, 50));
-    // Sizes that no engine divides prompts into.
-    let small = taken(&[(0, 100, 3), (110, 210, 3), (220, 230, 1)]);
-    assert_eq!(sums(&small.first_token), (1, 100));
+    // More than a tenth of the batch before is a pause between two prompts.
+    let others = taken(&[(0, 100, 64), (111, 211, 64), (220, 250, 7), (260, 270, 1)]);
+    assert_eq!(sums(&others.first_token), (1, 139));
+}
+
+#[test]
+fn a_step_after_a_long_pause_answers_another_request() {
+    let times = taken(&[(0, 100, 5), (110, 120, 1), (LONG_PAUSE + 120, LONG_PAUSE + 130, 1)]);
+    assert_eq!((sums(&times.decode), sums(&times.between_tokens)), ((2, 20), (1, 20)));
+    let late = taken(&[(0, 100, 5), (LONG_PAUSE + 100, LONG_PAUSE + 110, 1)]);
+    assert_eq!((sums(&late.first_token), sums(&late.between_tokens)), ((0, 0), (0, 0)));
+}
+
+#[test]
+fn a_batch_that_was_open_at_the_start_of_the_window_does_not_count() {
+    let mut models = LanguageModels::default().since(1_000);
+    for batch in [(1_000, 1_100, 64), (1_110, 1_120, 1), (1_130, 1_140, 1)] {
+        models.batch(&span(1, batch, 0, counted()), batch.2);
+    }
+    let (_, times) = models.by_process().next().expect("one process");
+    assert_eq!((times.prompt_tokens, sums(&times.decode)), (0, (2, 20)));
+    assert_eq!((sums(&times.first_token), sums(&times.between_tokens)), ((0, 0), (2, 40)));
 }
 
 #[test]
@@ -98,7 +114,7 @@ fn threads_have_requests_of_their_own() {
 
 #[test]
 fn what_has_no_room_is_counted() {
-    let limits = Limits { processes: 1, threads: 2, ..Limits::default() };
+    let limits = Limits { phases: 3, threads: 2, ..Limits::default() };
     let mut models = LanguageModels::new(&limits);
     for tid in 1..=5 {
         models.batch(&span(tid, (0, 10, 4), 0, counted()), 4);
@@ -150,21 +166,11 @@ fn first_tokens(batches: &[Batch]) -> Vec<u64> {
         if pair[1].2 != 1 || pair[0].2 == 1 {
             continue;
         }
-        let before = &batches[..at];
-        let prompts = before.iter().rev().take_while(|batch| batch.2 != 1).count();
-        let prompts = &batches[at - prompts..=at];
-        // Requests are cut off from the left, each as long as it may be.
-        let (mut begin, mut from) = (prompts[0].0, 0);
-        for (index, batch) in prompts.iter().enumerate().skip(1) {
-            let size = prompts[from].2;
-            let goes_on = size.is_multiple_of(DIVISOR)
-                && prompts[from..index].iter().all(|batch| batch.2 == size)
-                && batch.2 <= size;
-            if !goes_on {
-                (begin, from) = (batch.0, index);
-            }
-        }
-        found.push(pair[0].1 - begin);
+        let parts = batches[..=at].windows(2).rev().take_while(|pair| {
+            let [(begin, end, before), (next, _, _)] = [pair[0], pair[1]];
+            before != 1 && next - end <= (end - begin) / MOST_PAUSE
+        });
+        found.push(pair[0].1 - batches[at - parts.count()].0);
     }
     found
 }
@@ -172,7 +178,7 @@ fn first_tokens(batches: &[Batch]) -> Vec<u64> {
 proptest! {
     #[test]
     fn requests_are_those_of_a_slow_look_back(
-        steps in prop::collection::vec((1..50_u64, 1..50_u64, prop_oneof![Just(1), Just(32), Just(64), 1..70_u32]), 0..40),
+        steps in prop::collection::vec((1..20_u64, 1..200_u64, prop_oneof![Just(1), 1..70_u32]), 0..40),
     ) {
         let mut now = 0;
         let batches: Vec<Batch> = steps

@@ -88,7 +88,7 @@ impl Loss {
             incomplete.extend((!kept.reports).then_some("reports"));
         }
         if !kept.totals {
-            incomplete.extend(["phases", "reports", "stacks"]);
+            incomplete.extend(["language_models", "phases", "reports", "stacks"]);
         }
         incomplete.sort_unstable();
         incomplete.dedup();

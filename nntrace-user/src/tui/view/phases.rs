@@ -75,8 +75,9 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
     let page = usize::from(area.height).saturating_sub(1);
     let mut first = state.list.scroll(rows.len(), selected, page);
     // The heading of the uppermost row is worth a line.
-    if first == selected && first > 0 && matches!(rows[first - 1], Row::Process(_)) {
-        first -= 1;
+    if first == selected {
+        let heading = rows[..first].iter().rev().take_while(|row| !matches!(row, Row::Phase(_))).count();
+        first -= heading.min(page.saturating_sub(1));
     }
     let all: u64 = snapshot.phases.iter().map(|row| row.exclusive_ns).sum();
     for (line, row) in rows.iter().enumerate().skip(first).take(page) {
@@ -178,7 +179,7 @@ fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line
     rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
 }
 
-/// The tokens of a process in one line: as many of its figures as there is room for, the most asked for first.
+/// The tokens of a process in one line: as many figures as fit, the most important first.
 fn tokens(row: &LanguageModelRow, figures: Figures, columns: usize) -> String {
     let rate = |tokens, ns| figures.text(&number_format::per_second(tokens, ns));
     let time = |ns| figures.known(ns, number_format::duration_ns);

@@ -70,7 +70,9 @@ function count(count) {
  * @param {number|null} rate
  */
 function perSecond(rate) {
-  return rate === null ? UNKNOWN : threeDigits(Math.round(rate * 1000), 1000) ?? count(rate);
+  if (rate === null) return UNKNOWN;
+  if (rate > 0 && rate < 1) return rate.toFixed(3);
+  return threeDigits(Math.round(rate * 1000), 1000) ?? count(rate);
 }
 
 /**
