@@ -287,7 +287,7 @@ fn names_are_texts_whatever_is_in_them() -> Result<()> {
     let Some(browser) = Browser::find()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("<img src=x onerror=ran=1>\u{202e}.txt");
-    fs::write(&trace, nntrace_tests::trace::hostile())?;
+    fs::write(&trace, trace::hostile())?;
     let reported = Reported::of(&trace, &[])?;
     let page = fs::read(reported.page())?;
     let acts = |byte: &u8| byte.is_ascii_control() && *byte != b'\n';
