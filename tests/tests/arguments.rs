@@ -31,6 +31,9 @@ fn wrong_values_are_refused_with_the_range() -> Result<()> {
         (&["--counters", "cyles"], &["no event \"cyles\"", "did you mean", "cycles"]),
         (&["recrod", "-o", "x"], &["no subcommand recrod", "did you mean record", "-- recrod"]),
         (&["help", "recrod"], &["did you mean record"]),
+        (&["what-if", "trace.txt"], &["--rank", "Usage: nntrace-bpf what-if [OPTIONS]"]),
+        (&["record", "--pid", "1"], &["-o run1", "Usage: nntrace-bpf record [OPTIONS]"]),
+        (&["--format", "csv", "--", "true"], &["--format csv is for", "Usage: nntrace-bpf [OPTIONS]"]),
         (&["replay", "trace.txt", "--energy-model", "/dev/zero"], &["larger than 1 MiB"]),
         (&["replay", "trace.txt", "--topology", "/dev/zero"], &["larger than 1 MiB"]),
     ] {

@@ -174,6 +174,11 @@ impl EngineProbes {
         })
     }
 
+    /// Returns in words which engines are looked for; `None` without any.
+    pub(crate) fn wanted(&self) -> Option<String> {
+        self.catalog.wanted()
+    }
+
     /// Takes the lanes of threads with hooked functions.
     ///
     /// # Errors

@@ -367,8 +367,8 @@ impl Probes {
     /// Returns the reason why nothing is probed: the files searched, or what was found and could not be probed. `None` once
     /// something is.
     #[must_use]
-    pub(crate) fn nothing_found(&self, target: &str) -> Option<String> {
-        let nothing = || self.refusal.clone().unwrap_or_else(|| self.report.nothing_found(target));
+    pub(crate) fn nothing_found(&self, target: &str, engines: Option<&str>) -> Option<String> {
+        let nothing = || self.refusal.clone().unwrap_or_else(|| self.report.nothing_found(target, engines));
         self.attached.is_empty().then(nothing)
     }
 

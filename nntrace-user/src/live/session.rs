@@ -474,7 +474,7 @@ impl Session {
             && self.kernel.call_probes() == 0
             && !self.driver_calls.are_followed();
         if self.marks == MarkSource::Functions && is_without {
-            self.probes.nothing_found(target)
+            self.probes.nothing_found(target, self.engines.wanted().as_deref())
         } else {
             None
         }

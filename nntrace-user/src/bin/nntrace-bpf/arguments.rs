@@ -33,7 +33,7 @@ use std::{
 
 pub use bench::Bench;
 pub use calls::Calls;
-use clap::{CommandFactory as _, Parser, error::ErrorKind};
+use clap::{Parser, error::ErrorKind};
 pub use diff::{Diff, DiffForm, Divisor};
 pub use doctor::Doctor;
 pub use engine_options::EngineSelection;
@@ -62,7 +62,7 @@ pub use why::Why;
 
 /// Creates the error of a command line that asks for what cannot be; the exit status is that of a wrong command line.
 pub fn usage(message: String) -> anyhow::Error {
-    Cli::command().error(ErrorKind::ArgumentConflict, message).into()
+    clap::Error::raw(ErrorKind::ArgumentConflict, message).into()
 }
 
 /// Returns the text on a host without power rails: where they were looked for.
@@ -81,6 +81,7 @@ pub fn without_rails(sysfs: &Path) -> String {
 #[derive(Debug, Parser)]
 #[command(
     name = "nntrace-bpf",
+    bin_name = "nntrace-bpf",
     version,
     max_term_width = 100,
     args_conflicts_with_subcommands = true,
@@ -314,6 +315,8 @@ impl Action {
 #[cfg(test)]
 mod tests {
     use std::{ffi::OsString, time::Duration};
+
+    use clap::CommandFactory as _;
 
     use super::*;
 

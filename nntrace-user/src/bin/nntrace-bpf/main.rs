@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         _ => (&cli.live.results, false),
     };
     if let Err(error) = results.check(records) {
-        return refused(&error);
+        return refused(&with_usage(error, &words));
     }
     if let Err(error) = prepare(cli.action.as_ref()) {
         stderr::message(chain(&error));
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => match error.downcast::<clap::Error>() {
-            Ok(usage) => refused(&usage),
+            Ok(usage) => refused(&with_usage(usage, &words)),
             Err(error) => {
                 while signals::is_ending() {
                     // The signal is what ends this process.
@@ -181,6 +181,18 @@ fn not_a_subcommand(words: &[OsString]) -> Option<clap::Error> {
         "there is no subcommand {word}{suggestion}; --help lists them, and `nntrace-bpf -- {word}` traces a command\n"
     );
     Some(clap::Error::raw(clap::error::ErrorKind::InvalidSubcommand, message))
+}
+
+/// Returns an error with the usage of the subcommand that the words name.
+fn with_usage(error: clap::Error, words: &[OsString]) -> clap::Error {
+    let mut command = Cli::command();
+    // From then on subcommands know the name of the program.
+    command.build();
+    let word = words.get(1).and_then(|word| word.to_str());
+    if let Some(subcommand) = word.and_then(|word| command.find_subcommand_mut(word)) {
+        return error.format(subcommand);
+    }
+    error.format(&mut command)
 }
 
 /// Shows the help that was asked for, or what is wrong with the command line.

@@ -21,6 +21,9 @@ const COMPILED_IN: [(&str, &str); 14] = [
     ("engines/torch.toml", include_str!("../../../engines/torch.toml")),
 ];
 
+/// Engines that a message names at most.
+const FEW: usize = 3;
+
 /// Engines that a run looks for.
 #[derive(Clone, Debug)]
 pub(in crate::live) struct Catalog {
@@ -82,6 +85,15 @@ impl Catalog {
             }
         }
         names
+    }
+
+    /// Returns in words which engines are looked for: their names, or `a known engine` of more than a few; `None` of none.
+    pub(in crate::live) fn wanted(&self) -> Option<String> {
+        match &self.names()[..] {
+            [] => None,
+            few if few.len() <= FEW => Some(few.join(", ")),
+            _ => Some("a known engine".to_owned()),
+        }
     }
 
     /// Returns the maps, an engine's parts in their order.
@@ -164,9 +176,12 @@ mod tests {
             ),
             "{error}"
         );
+        assert_eq!(catalog.wanted().as_deref(), Some("a known engine"));
         catalog.keep(&["ncnn".into(), "mnn".into()]).unwrap();
         assert_eq!(catalog.names(), ["ncnn", "mnn"]);
+        assert_eq!(catalog.wanted().as_deref(), Some("ncnn, mnn"));
         catalog.keep(&[]).unwrap();
+        assert_eq!(catalog.wanted(), None);
         assert!(catalog.maps().is_empty());
     }
 }

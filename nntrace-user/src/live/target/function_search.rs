@@ -164,17 +164,22 @@ impl SearchReport {
         extend(&mut self.failed, other.failed);
     }
 
-    /// Returns the reason why there is nothing to probe in `target`, and the remedies, in several lines.
+    /// Returns the reason why there is nothing to probe in `target`, and the remedies, in several lines; `engines` are those
+    /// that were looked for as well.
     #[must_use]
-    pub(crate) fn nothing_found(&self, target: &str) -> String {
+    pub(crate) fn nothing_found(&self, target: &str, engines: Option<&str>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write_nothing_found(&mut text, target);
+        let _ = self.write_nothing_found(&mut text, target, engines);
         text
     }
 
-    fn write_nothing_found(&self, out: &mut String, target: &str) -> fmt::Result {
-        writeln!(out, "no function named {} in {target}", self.wanted.join(" or "))?;
+    fn write_nothing_found(&self, out: &mut String, target: &str, engines: Option<&str>) -> fmt::Result {
+        let wanted = self.wanted.join(" or ");
+        match engines {
+            Some(engines) => writeln!(out, "neither {engines} nor a function named {wanted} in {target}")?,
+            None => writeln!(out, "no function named {wanted} in {target}")?,
+        }
         writeln!(out, "\nlooked into {}:", count(self.searched.len(), "file"))?;
         for file in self.searched.iter().take(MOST_LISTED) {
             writeln!(out, "  {}: {}", file.path.display(), file.outcome())?;
@@ -194,12 +199,18 @@ impl SearchReport {
         for NearMatch { path, function } in &self.near {
             writeln!(out, "  {} in {}: {}", function.demangled, path.display(), function.why)?;
         }
-        self.write_next_steps(out)
+        self.write_next_steps(out, engines.is_some())
     }
 
-    fn write_next_steps(&self, out: &mut String) -> fmt::Result {
+    fn write_next_steps(&self, out: &mut String, for_engines: bool) -> fmt::Result {
         let example = self.near.first().map_or("my_mark_write", |near| near.function.plain_name());
         writeln!(out, "\nwhat to do:")?;
+        if for_engines {
+            writeln!(
+                out,
+                "  it runs an engine: `nntrace-bpf engines FILE` says what is recognized in a file; --map FILE adds one"
+            )?;
+        }
         writeln!(
             out,
             "  the function has another name: --symbol {example}=buf (or =buf,len  =this,buf  =this,buf,len)"

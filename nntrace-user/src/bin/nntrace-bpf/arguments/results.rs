@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
 use nntrace_user::{
     export::html::Shown,
     model::{causality::Questions, limits::Limits},
@@ -11,7 +10,6 @@ use nntrace_user::{
 };
 
 use super::{
-    Cli,
     help_headings::{CAUSES, LIMITS, OUTPUT},
     output_file::{EXPECTED, OutputFile, OutputKind, output_file},
     values::{duration_ns, share, table_memory, time_range},
@@ -247,7 +245,7 @@ impl Results {
             } else {
                 format!("invalid value '{folder}' for '--output <FILE>': {EXPECTED}; `record` writes folders")
             };
-            return Err(Cli::command().error(clap::error::ErrorKind::ValueValidation, message));
+            return Err(clap::Error::raw(clap::error::ErrorKind::ValueValidation, message));
         }
         let of_power = self.table.and_then(Table::of_power).is_some();
         if of_power || (self.format == Format::Text && self.baseline.is_none()) {
@@ -255,7 +253,7 @@ impl Results {
         }
         let option = if self.baseline.is_some() { "--baseline" } else { "--format csv" };
         let message = format!("{option} is for --table idle, freq and cluster");
-        Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message))
+        Err(clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, message))
     }
 
     /// The questions about causes, for the model.

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use nntrace_user::{
     caller, record, replay,
     report::snapshot::{SCHEMA, Snapshot, VERSION},
@@ -29,7 +29,10 @@ pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
         return Ok(Snapshot::of(&recorded.findings()));
     }
     let file = caller::open(path)
-        .with_context(|| format!("cannot open {name}; check the path and its permissions"))?;
+        .map_err(|reason| {
+            let text = format!("cannot open {name}: {reason}; check the path and its permissions");
+            Error::new(reason).context(text)
+        })?;
     let mut reader = BufReader::new(file);
     let mut first = [0];
     let is_json = matches!(reader.read(&mut first), Ok(1)) && first == *b"{";

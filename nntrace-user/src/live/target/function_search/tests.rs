@@ -20,7 +20,7 @@ fn the_text_for_nothing_found() {
         ..SearchReport::default()
     };
     assert_eq!(
-        report.nothing_found("process 42 (app)"),
+        report.nothing_found("process 42 (app)", None),
         "\
 no function named tracing_mark_write in process 42 (app)
 
@@ -48,7 +48,9 @@ what to do:
 #[test]
 fn a_long_list_is_cut() {
     let report = SearchReport { searched: vec![searched("/a", 1, false); 23], ..SearchReport::default() };
-    let text = report.nothing_found("it");
+    let text = report.nothing_found("it", Some("ncnn, mnn"));
+    assert!(text.starts_with("neither ncnn, mnn nor a function named  in it\n"), "{text}");
+    assert!(text.contains("what to do:\n  it runs an engine: `nntrace-bpf engines FILE`"), "{text}");
     assert!(text.contains("  and 3 more\n") && !text.contains("stripped"));
     assert_eq!(text.matches("/a: 1 function\n").count(), MOST_LISTED);
 }
