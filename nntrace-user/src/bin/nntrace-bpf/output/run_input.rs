@@ -28,11 +28,10 @@ pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
             record::replay(path, &options).with_context(|| format!("cannot use the recording {name}"))?;
         return Ok(Snapshot::of(&recorded.findings()));
     }
-    let file = caller::open(path)
-        .map_err(|reason| {
-            let text = format!("cannot open {name}: {reason}; check the path and its permissions");
-            Error::new(reason).context(text)
-        })?;
+    let file = caller::open(path).map_err(|reason| {
+        let text = format!("cannot open {name}: {reason}; check the path and its permissions");
+        Error::new(reason).context(text)
+    })?;
     let mut reader = BufReader::new(file);
     let mut first = [0];
     let is_json = matches!(reader.read(&mut first), Ok(1)) && first == *b"{";
