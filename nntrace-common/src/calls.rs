@@ -110,7 +110,7 @@ pub struct CallKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum CallEnd {
-    /// None: the call is open.
+    /// No end yet: the call is open.
     Open = 0,
     /// A return.
     Returned = 1,
@@ -140,7 +140,7 @@ impl CallEnd {
 pub enum MemoryState {
     /// Not read, as the call did not return.
     Unread = 0,
-    /// All of it is there.
+    /// Read in full.
     Whole = 1,
     /// The rest is cut off.
     Cut = 2,

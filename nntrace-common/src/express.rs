@@ -57,7 +57,8 @@ pub mod offsets {
     pub const TAIL: usize = 128;
     /// Time until which the collector reads the lane, ns of `CLOCK_MONOTONIC`; 0 before it does. By the collector.
     pub const LEASE: usize = 192;
-    /// The same time, in ticks; 0 where the collector cannot convert them. Set before [`LEASE`]. By the collector.
+    /// Time until which the collector reads the lane, in ticks; 0 where it cannot convert them. Set before [`LEASE`].
+    /// By the collector.
     pub const TICK_LEASE: usize = 200;
     /// 1 where no two marks of the thread may have the same time, as it has another lane, whose marks have to be put in order
     /// with these; set in all its lanes before the [`LEASE`] of the last one. By the collector.
@@ -71,7 +72,7 @@ pub mod offsets {
 pub mod clocks {
     /// ns of `CLOCK_MONOTONIC`.
     pub const NS: u64 = 0;
-    /// The same, by a thread that could write ticks.
+    /// ns of `CLOCK_MONOTONIC`, by a thread that could write ticks.
     pub const NS_OR_TICKS: u64 = 1;
     /// [Ticks](crate::ticks).
     pub const TICKS: u64 = 2;

@@ -110,7 +110,7 @@ impl LogKind {
         }
     }
 
-    /// The same for the number of a [`DiagnosticKind`].
+    /// Returns the number of the [`LogGate`] of a [`DiagnosticKind`], which is given by its number.
     #[must_use]
     #[inline(always)]
     pub const fn number_of_diagnostic(kind: u32) -> u32 {

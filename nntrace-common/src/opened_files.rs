@@ -59,7 +59,7 @@ impl FileCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Place {
-    /// None: the kernel does not describe its structures, or the way was too long.
+    /// No place: the kernel does not describe its structures, or the way was too long.
     Unknown = 0,
     /// The file that was opened or executed.
     File = 1,

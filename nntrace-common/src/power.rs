@@ -22,7 +22,7 @@ pub const MAX_POLICY_CPUS: usize = 64;
 pub enum Activity {
     /// Running.
     Running,
-    /// In this idle state of its own table.
+    /// Idle, in this state of its own table.
     Idle(u32),
     /// Idle, in an unknown state.
     IdleUnknown,

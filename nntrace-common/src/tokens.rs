@@ -7,7 +7,7 @@ pub const MOST_TOKENS: u32 = 9_999_999;
 /// Length of a name at most, with the zeros after it, bytes.
 pub const NAME_BYTES: usize = 16;
 
-/// What follows the number, the first byte in the lowest bits.
+/// Text after the number, the first byte in the lowest bits.
 const ONE: u64 = u64::from_le_bytes(*b" token\0\0");
 const MANY: u64 = u64::from_le_bytes(*b" tokens\0");
 

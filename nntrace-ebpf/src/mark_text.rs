@@ -26,7 +26,7 @@ use crate::{clock, diagnostics, log, maps::PAGE_WAITS, task_ids::Ids};
 /// Permission of a program to wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
-    /// None: before Linux 6.0 the kernel has no such programs, and never at system calls.
+    /// No permission: before Linux 6.0 the kernel has no programs that may wait, and never at system calls.
     Never,
     /// The program may wait.
     MayWait,

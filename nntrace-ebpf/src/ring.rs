@@ -21,7 +21,7 @@ use crate::{
 pub enum Wake {
     /// When the ring is half full; otherwise the record waits for the next timed drain.
     WhenHalfFull,
-    /// At once.
+    /// No condition: user space is woken at once.
     Now,
 }
 

@@ -31,7 +31,7 @@ const FREE_BYTES: u64 = 16 << 20;
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 /// Last one of the list of places, which only grows: places are used again, never freed.
 static LAST: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
-/// What else `SIGBUS` does before it kills: a `fn()`, or null.
+/// Function that is called before a `SIGBUS` kills this process: a `fn()`, or null.
 static BEFORE_DEATH: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 /// Addresses of one mapping, as the handler finds them.

@@ -55,11 +55,11 @@ pub struct ResultFolder {
 
 #[derive(Debug)]
 enum State {
-    /// Beside the place, where nothing is yet.
+    /// Folder beside the place, where nothing is yet.
     Beside(Unfinished),
-    /// Inside of the folder in the place.
+    /// Folder inside of the one in the place.
     Inside(Unfinished, Directory),
-    /// In place.
+    /// Folder in its place.
     Settled,
 }
 

@@ -103,8 +103,8 @@ pub fn images_on_functions(held: &Objects) -> Result<BTreeMap<String, Vec<u8>>> 
     Ok(images)
 }
 
-/// Those of these programs whose instructions, as the verifier left them, load the address of this map, by name; and how
-/// many instructions all of them have.
+/// Returns the names of those of these programs whose instructions, as the verifier left them, load the address of this
+/// map, and how many instructions all of these programs have.
 ///
 /// # Errors
 /// When the kernel does not hand the instructions out.

@@ -61,7 +61,7 @@ pub struct Printed {
     pub runs: u64,
     /// Time of all runs, by the script's own clock.
     pub loop_ns: u64,
-    /// The same by the engine's own clock, where a run of the script does more than the engine.
+    /// Time of all runs, by the engine's own clock, where a run of the script does more than the engine.
     pub engine_ns: Option<u64>,
     /// Runs that the engine did on its own.
     #[serde(default)]
@@ -89,9 +89,9 @@ pub struct LanguageModel {
     pub decode_tokens: u64,
     /// Their time by the engine, ns, if it measures that.
     pub decode_ns: Option<u64>,
-    /// From the start of each prompt to its result, together, by the script, ns.
+    /// Sum of the times from the start of each prompt to its result, by the script, ns.
     pub first_token_ns: u64,
-    /// From each result to that of the next step of decoding, together, by the script, ns.
+    /// Sum of the times from each result to that of the next step of decoding, by the script, ns.
     pub between_tokens_ns: u64,
 }
 

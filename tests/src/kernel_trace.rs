@@ -55,7 +55,7 @@ pub struct Event {
     pub cpu: u32,
     /// Thread that ran there; 0 is the idle thread.
     pub tid: u32,
-    /// What happened.
+    /// Kind and fields.
     pub kind: Kind,
 }
 
@@ -68,7 +68,7 @@ pub struct Task {
     pub name: String,
 }
 
-/// What happened.
+/// Kind of a kernel event, with its fields.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A mark.

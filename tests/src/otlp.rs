@@ -19,7 +19,7 @@ pub enum Reply {
     Status(u16, &'static str),
     /// Success with this body: the request is kept.
     Taken(Vec<u8>),
-    /// None, for as long as anybody waits.
+    /// No reply, for as long as anybody waits.
     Never,
 }
 

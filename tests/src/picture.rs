@@ -13,9 +13,9 @@ pub const ROWS: u16 = 26;
 const WIDTH: u16 = 9;
 /// Height of a cell, pixels.
 const HEIGHT: u16 = 19;
-/// From the top of a cell to the base line of its text, pixels.
+/// Distance from the top of a cell to the base line of its text, pixels.
 const BASE: u16 = 14;
-/// Around the screen, pixels.
+/// Margin around the screen, pixels.
 const MARGIN: u16 = 12;
 /// Colours of the terminal where a cell has none of its own.
 const FOREGROUND: &str = "#d8dee9";

@@ -13,7 +13,7 @@ const PROGRAM: &str = "slow-runs";
 /// Recording of that program with a planted cause.
 pub struct Planted {
     recording: Recording,
-    /// What the program tells.
+    /// Facts about the planted cause, as the program prints them.
     truth: Value,
 }
 

@@ -28,7 +28,7 @@ const TRIES: u32 = 5;
 /// Time by which a section may be longer or shorter than it was, ns: how late its end is against its begin, on a machine
 /// with two CPUs that have other work.
 const PER_SECTION: u64 = 1_000_000;
-/// The same as a part of its time.
+/// Part of its time, one in this many, by which a section may be longer or shorter as well.
 const PART: u64 = 20;
 
 /// Name, numbers and counts by function of an iteration.

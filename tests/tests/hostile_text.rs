@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// Control sequences that set a clipboard, ring, clear the screen, change the colour to red (by C1) and the direction
 /// of writing, go back, and delete. The last byte is not text.
 const ACTS: &[u8] = b"\x1b]52;c;ZXZpbA\x07\x1b[2J\xc2\x9b31m\xe2\x80\xae\r\x7f\x9b";
-/// The same as shown.
+/// Text of [`ACTS`] as it is shown.
 const SHOWN: &str = r"\x1b]52;c;ZXZpbA\x07\x1b[2J\u{9b}31m\u{202e}\r\x7f";
 
 fn join(parts: &[&[u8]]) -> Vec<u8> {

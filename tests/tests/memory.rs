@@ -44,7 +44,8 @@ const ALONE: &str = "NNTRACE_MEMORY_ALONE";
 const MEMORY: u64 = 16;
 /// Memory of the program beside its tables, MiB; see the documentation on costs.
 const BASE: u64 = 32;
-/// The same live, with rings, the kernel programs and the data read to load them.
+/// Memory of the program beside its tables in a live run, MiB: with rings, the kernel programs and the data read to
+/// load them.
 const LIVE_BASE: u64 = 64;
 
 fn seconds() -> Result<u64> {

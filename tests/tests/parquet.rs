@@ -179,7 +179,7 @@ fn states_of_cpu(row: &CpuRow) -> Vec<[Value; 7]> {
     states.map(with_cpu).collect()
 }
 
-/// The same of a cluster.
+/// Returns the states of a cluster and the time in them, without those that it was never in.
 fn states_of_cluster(row: &ClusterRow) -> Vec<[Value; 6]> {
     let others = [row.idle_unknown_ns, row.offline_ns, row.unknown_ns];
     let states = states("active", &row.idle, &row.active, others);

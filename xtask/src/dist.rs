@@ -69,7 +69,7 @@ struct Built {
 /// Files that are the same for all architectures.
 struct Shared {
     manual: Vec<u8>,
-    /// In the order of [`SHELLS`].
+    /// Completions, in the order of [`SHELLS`].
     completions: Vec<Vec<u8>>,
     texts: Vec<(&'static str, Vec<u8>)>,
     headers: Vec<(String, Vec<u8>)>,

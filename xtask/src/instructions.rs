@@ -57,7 +57,7 @@ enum Work {
     Replay(fn(&mut BufWriter<File>, u64) -> std::io::Result<()>),
 }
 
-/// All of them.
+/// All hot paths.
 const HOT_PATHS: [HotPath; 7] = [
     HotPath {
         name: "nntrace.h, a pair that nobody listens to",

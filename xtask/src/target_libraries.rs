@@ -12,7 +12,7 @@ use crate::{
     run::{command, quietly, target_dir},
 };
 
-/// All of them.
+/// All libraries.
 pub const ALL: [TargetLibrary; 2] = [
     TargetLibrary {
         file: "libnntrace-itt.so",

@@ -14,7 +14,7 @@ use crate::{
 
 /// Deviation of a prediction that is allowed in any case, as a share.
 const ALLOWED: f64 = 0.1;
-/// The same where threads share CPUs.
+/// Deviation of a prediction that is allowed where threads share CPUs, as a share.
 const ALLOWED_SHARED: f64 = 0.15;
 /// Change that is taken for none, as a share.
 const NOTHING: f64 = 0.05;
@@ -141,7 +141,7 @@ fn words(pipeline: &Pipeline, [a, b, c]: [f64; 3]) -> Result<Vec<String>> {
 /// Words before a command that run it before all ordinary work of the host: its own threads take turns by 100 ms.
 const FIRST: [&str; 3] = ["chrt", "--rr", "1"];
 
-/// The same for who records it, where no CPU is left that could drain its rings.
+/// Words before a command that records a pipeline where no CPU is left that could drain its rings.
 const BEFORE_ALL: [&str; 3] = ["chrt", "--rr", "2"];
 
 /// Returns a command for root that launches others as root, too.

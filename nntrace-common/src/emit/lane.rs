@@ -103,7 +103,7 @@ fn enter() -> Option<(Busy<'static>, u64)> {
     Some((lane, now))
 }
 
-/// Before a mark in a ring that is new or was full: returns whether the mark is to be written there if it is read.
+/// Prepares a ring that is new or was full; returns whether a mark is to be written there if it is read.
 #[cold]
 fn settle(lane: &mut Lane) -> bool {
     let _errno = SavedErrno::new();
@@ -128,7 +128,7 @@ fn settle(lane: &mut Lane) -> bool {
     !lane.ring.is_full || lane.ring.open() > 0
 }
 
-/// After a mark that took the probe: gets the thread a lane, or a better one, if lanes are wanted.
+/// Gets the thread a lane, or a better one, after a mark that took the probe, if lanes are wanted.
 #[inline]
 pub(super) fn after_probe() {
     if offer::is_wanted() && !sink::may_be_open() {

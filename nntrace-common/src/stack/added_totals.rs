@@ -15,16 +15,17 @@ impl Adds {
     const EXECUTION: u8 = 2;
     const IN_ITSELF: u8 = 4;
 
-    /// To no total.
+    /// No totals.
     pub(super) const NOTHING: Self = Self(0);
 
-    /// To the total of its layer and phase, and to its layer's execution: 1 or 0 each, so that nothing branches.
+    /// Creates the set: the total of the frame's layer and phase, and its layer's execution, 1 or 0 each, so that
+    /// nothing branches.
     #[inline(always)]
     pub(super) const fn new(to_total: u8, to_execution: u8) -> Self {
         Self(to_total | to_execution << 1)
     }
 
-    /// The same for a frame inside one of its own function: 1 or 0.
+    /// Adds whether the frame is inside one of its own function: 1 or 0.
     #[inline(always)]
     pub(super) const fn in_itself(self, is_in_itself: u8) -> Self {
         Self(self.0 | is_in_itself << 2)

@@ -15,7 +15,7 @@ use crate::report::{
 /// Version of the form of pages in JSON.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What a page is about, and where it can be looked at again.
+/// Run that a page is about, and where it can be looked at again.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// Command of the run, or names of its files.
@@ -101,10 +101,10 @@ struct Energy {
     per_execution: Option<f64>,
 }
 
-/// What to look at next.
+/// Suggestion of what to look at next.
 #[derive(Clone, Debug, Serialize)]
 struct Step {
-    /// What it shows.
+    /// Description of what it shows.
     shows: &'static str,
     /// Command line, or an option of this one.
     command: String,

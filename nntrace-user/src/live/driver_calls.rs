@@ -46,12 +46,12 @@ const KNOWN: [(&str, &str); 13] = [
 /// Drivers whose calls are followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DriverSelection {
-    /// None.
+    /// No drivers.
     #[default]
     None,
-    /// Those of the known devices that a target has open, as long as it has.
+    /// Drivers of the known devices that a target has open, as long as it has.
     Opened,
-    /// Those of these devices, from the begin to the end.
+    /// Drivers of these devices, from the start to the end.
     Devices(Vec<PathBuf>),
 }
 

@@ -72,11 +72,11 @@ const fn cache(id: u64, operation: u64, result: u64) -> u64 {
 /// Modes of a CPU in which an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Modes {
-    /// All.
+    /// All modes.
     All,
-    /// That of programs: `:u`.
+    /// Mode of programs: `:u`.
     User,
-    /// That of the kernel: `:k`.
+    /// Mode of the kernel: `:k`.
     Kernel,
 }
 

@@ -20,17 +20,17 @@ use super::{
 /// Placement of the probe on a function that begins with a nop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// At the cheapest harmless place on the running kernel; see `probe_trials::leading_nops`.
+    /// Cheapest harmless place on the running kernel; see `probe_trials::leading_nops`.
     #[default]
     Safe,
-    /// On the nop, even where that kills forked children.
+    /// The nop, even where that kills forked children.
     Fast,
 }
 
 /// Marks of a process that may be missed before the files that it maps are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissedSince {
-    /// None that matter: the process is stopped, or traced only from now on.
+    /// No marks that matter: the process is stopped, or traced only from now on.
     Nothing,
     /// Marks of its new files since this time, ns.
     Since(u64),

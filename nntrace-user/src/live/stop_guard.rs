@@ -37,7 +37,7 @@ use crate::{caller, foreign_map::page_bytes};
 
 /// Time after a stop until which we have to have begun to answer it.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The same where we did not the last time.
+/// Time after a stop until which we have to have begun to answer it where we did not answer the last one.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 /// Time from a stop's record to the stop at most, ns.
 const LONGEST_WAY: u64 = 2_000_000_000;
@@ -56,11 +56,11 @@ pub struct StopGuard {
 /// Time, ns.
 #[derive(Clone, Copy)]
 enum Word {
-    /// From which on we are searching what a stopped command has mapped; 0 while we are not.
+    /// Time from which on we are searching what a stopped command has mapped; 0 while we are not.
     AnsweringSince,
-    /// At which we last began to.
+    /// Time at which we last began such a search.
     LastAnswer,
-    /// At which the guard last continued the command.
+    /// Time at which the guard last continued the command.
     ReleasedAt,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct ReportSlot {
 pub(crate) struct AppPhases {
     /// Begins, with the payload of the mark; ascending by time.
     reports: Vec<(Moment, String)>,
-    /// In order of begin.
+    /// Phases, in the order of their starts.
     phases: Vec<Interval>,
     /// Begin of the last of both, ns: what is younger needs no search.
     last: u64,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::{app_phases::ReportSlot, limits::Limits, section_sites::Place};
 
-/// All of them.
+/// All executions.
 pub(crate) struct Executions {
     processes: HashMap<u32, Process>,
     /// Executions of which the other end has not come, and the most that are kept of them.
@@ -18,7 +18,7 @@ pub(crate) struct Executions {
     /// Calls of the last instant, with their processes and threads: they count in the order of the threads, so that the order of
     /// a file does not matter.
     calls: Vec<(u32, u32, Call)>,
-    /// That instant, ns.
+    /// Time of the last instant, ns.
     now: u64,
 }
 
@@ -40,7 +40,7 @@ impl Default for Executions {
     }
 }
 
-/// Those of one process.
+/// Executions of one process.
 #[derive(Default)]
 struct Process {
     /// Started by the runtime and not waited for yet.
@@ -84,7 +84,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Executions {
-    /// None yet.
+    /// Creates the state without any executions.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
@@ -219,7 +219,7 @@ impl Executions {
         })
     }
 
-    /// Those whose other end never came, in no order.
+    /// Returns the executions whose other end never came, in no order.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
         self.processes.iter().flat_map(|(&pid, process)| {
             let end = move |tid, time, in_driver| Unfinished { pid, tid, time, in_driver };
@@ -229,7 +229,8 @@ impl Executions {
     }
 }
 
-/// From `begin` to `end`, ns; nothing if the one is after the other, as when a wait begins before the start returned.
+/// Returns the time from `begin` to `end`, ns; 0 if the one is after the other, as when a wait begins before the start
+/// returned.
 fn length(begin: u64, end: u64) -> i64 {
     i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX)
 }

@@ -32,7 +32,7 @@ pub(crate) trait Row<K> {
     /// Adds a row that there is no room for.
     fn add(&mut self, other: Self);
 
-    /// The same, as the first of others under this key.
+    /// Returns the row as the first of others under this key.
     #[must_use]
     fn into_others(self, _key: K) -> Self
     where
@@ -64,7 +64,7 @@ struct Entry<K, V> {
 const FEWEST: usize = 16;
 
 impl<K: Key, V: Row<K>> Capped<K, V> {
-    /// At most this many rows, and those that always stay.
+    /// Creates an empty table for at most this many rows, and those that always stay.
     #[must_use]
     pub(crate) fn new(most: usize) -> Self {
         Self {

@@ -57,8 +57,8 @@ pub(crate) struct Origin {
     pub(crate) pid: u32,
     /// Thread.
     pub(crate) tid: u32,
-    /// Of a begin or an end, sections, marked or foreign, that were open around it. Of another mark, those up to the innermost
-    /// marked one: foreign ones are transparent, and their ends are never known here.
+    /// Number of sections, marked or foreign, that were open around a start or an end. Around another mark, that of
+    /// those up to the innermost marked one: foreign ones are transparent, and their ends are never known here.
     pub(crate) depth: u8,
     /// [`Stamp::sequence`] of the mark.
     pub(crate) sequence: u32,

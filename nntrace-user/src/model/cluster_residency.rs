@@ -37,8 +37,8 @@ pub(crate) struct Clusters {
 /// Residency of one cluster. The times of `active`, `idle` and the three others add up to the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterResidency {
-    /// At least one CPU running, by frequency in kHz, `None` where a running CPU's is not known or the CPUs share no
-    /// clock.
+    /// Time with at least one CPU running, by frequency in kHz, `None` where a running CPU's is not known or the CPUs
+    /// share no clock.
     pub active: BTreeMap<Option<u32>, TimeCount>,
     /// All CPUs idle, by level of the state.
     pub(crate) idle: BTreeMap<u32, Residency>,
@@ -177,7 +177,7 @@ impl Clusters {
         self.event(now, cpu, &Event::Frequency(khz));
     }
 
-    /// The same with the level of the idle state in the place of its number.
+    /// Returns the activity with the level of the idle state in the place of its number.
     fn leveled(&self, cpu: u32, activity: Activity) -> Activity {
         match (activity, self.levels.get(&cpu)) {
             (Activity::Idle(state), Some(levels)) => {

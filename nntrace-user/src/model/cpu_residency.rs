@@ -51,7 +51,7 @@ impl CpuReading {
         self.since(&InitialCpu::default(), end)
     }
 
-    /// The same, of a CPU of which something is known from the begin on.
+    /// Closes what is open at `end` (ns), for a CPU about which something is known from the start on.
     #[must_use]
     pub(crate) fn since(&self, initial: &InitialCpu, end: u64) -> CpuResidency {
         let mut idle = self.idle;

@@ -15,7 +15,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Names {
     by_hash: FxHashMap<u64, Name>,
-    /// With more, those are forgotten that nothing uses.
+    /// Number of names that are kept; beyond it, those that nothing uses are forgotten.
     most: usize,
 }
 
@@ -41,7 +41,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// None yet.
+    /// Creates an empty table.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
         Self { by_hash: FxHashMap::default(), most: limits.names }

@@ -84,7 +84,7 @@ impl Times {
         (self.count() > 0).then_some((self.least, self.most))
     }
 
-    /// All of them as a histogram.
+    /// Returns all times as a histogram.
     #[must_use]
     pub(crate) fn histogram(&self) -> Cow<'_, Histogram<u32>> {
         if let Some(histogram) = &self.many {
@@ -93,7 +93,7 @@ impl Times {
         Cow::Owned(of_few(self.digits, &self.few))
     }
 
-    /// All of them as a histogram.
+    /// Returns all times as a histogram.
     #[must_use]
     pub(crate) fn into_histogram(self) -> Histogram<u32> {
         match self.many {

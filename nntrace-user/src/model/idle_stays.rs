@@ -40,12 +40,12 @@ pub(crate) struct Stays {
 struct Limits {
     /// Its own target residency.
     pays: Option<u64>,
-    /// That of the next deeper state that is enabled; never where there is none.
+    /// Target residency of the next deeper state that is enabled; the longest possible time where there is none.
     next_pays: Option<u64>,
 }
 
 impl IdleStays {
-    /// On this machine, in a window that begins at `begin` (ns).
+    /// Creates the state for this machine, in a window that begins at `begin` (ns).
     #[must_use]
     pub(crate) fn new(topology: &Topology, begin: u64) -> Self {
         let limits = topology.cpus.iter().map(|(&cpu, description)| (cpu, limits(description)));

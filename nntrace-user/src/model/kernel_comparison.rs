@@ -80,7 +80,7 @@ pub(crate) struct OurCpu {
 /// A figure, twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// What.
+    /// Kind of the figure.
     pub what: VerifiedFigure,
     /// The CPU, or the first CPU of the policy.
     pub cpu: u32,
@@ -211,7 +211,8 @@ struct Policy {
 }
 
 impl PolicyClock {
-    /// At these frequencies (kHz, by CPU) when the window begins, at `begin` (ns).
+    /// Creates the clock of these policies; `khz` returns the frequency (kHz) of a CPU when the window begins, at
+    /// `begin` (ns).
     #[must_use]
     pub(crate) fn new(policies: &[Vec<u32>], begin: u64, khz: impl Fn(u32) -> Option<u32>) -> Self {
         let mut clock = Self::default();

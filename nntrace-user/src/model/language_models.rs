@@ -52,9 +52,9 @@ pub(crate) struct TokenTimes {
     pub(crate) prompt_ns: u64,
     /// Steps of decoding.
     pub(crate) decode: Durations,
-    /// From the start of a request's prompt to its end, when the first token can be chosen.
+    /// Times from the start of a request's prompt to its end, when the first token can be chosen.
     pub(crate) first_token: Durations,
-    /// From the end of a batch to that of the step after it, with what the program did between them.
+    /// Times from the end of a batch to that of the step after it, with what the program did between them.
     pub(crate) between_tokens: Durations,
 }
 

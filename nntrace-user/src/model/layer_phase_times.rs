@@ -34,7 +34,7 @@ const PHASES: [Phase; 10] = [
 pub enum TableRow {
     /// A layer.
     Layer(Layer),
-    /// In each phase the largest total of all layers.
+    /// Largest total of all layers, in each phase.
     Total,
 }
 
@@ -95,8 +95,8 @@ impl Times {
         *cell = cell.saturating_add(ns);
     }
 
-    /// The same with the phase `PO` of a whole report: only applications mark it, so that each layer below
-    /// that has none of its own gets the sum of its main phases.
+    /// Returns the table with the phase `PO` of a whole report filled in: only applications mark it, so that each layer
+    /// below without one of its own gets the sum of its main phases.
     #[must_use]
     pub(crate) fn filled(&self) -> Self {
         let mut filled = self.clone();

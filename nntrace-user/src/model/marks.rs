@@ -41,7 +41,7 @@ pub struct Marks {
     pub(crate) sites: Sites,
     /// Reports and phases of the application, by time.
     pub(crate) timeline: AppPhases,
-    /// The same by number, where the kernel programs number them.
+    /// Reports and phases of the application by number, where the kernel programs number them.
     pub(crate) slots: AppSlots,
     /// Executions that nobody waits for meanwhile.
     pub(crate) executions: Executions,

@@ -53,7 +53,7 @@ pub(crate) struct StateTimes {
 }
 
 impl StateTimes {
-    /// All of it, ns.
+    /// Returns the whole time, ns.
     #[must_use]
     pub(crate) const fn total(&self) -> u64 {
         self.known().saturating_add(self.unknown)
@@ -64,7 +64,7 @@ impl StateTimes {
         awake.saturating_add(self.sleeping).saturating_add(self.uninterruptible)
     }
 
-    /// The same, with all of so much time (ns) that is not known as unknown.
+    /// Returns these times with the rest of a time (ns) as unknown.
     const fn of(self, ns: u64) -> Self {
         Self { unknown: ns.saturating_sub(self.known()), ..self }
     }
@@ -148,19 +148,20 @@ impl Default for Scheduling {
 }
 
 impl Scheduling {
-    /// In a window that begins at `begin` (ns).
+    /// Creates the state for a window that begins at `begin` (ns).
     #[must_use]
     pub(crate) fn starting_at(begin: u64) -> Self {
         Self::keeping(begin, KEPT)
     }
 
-    /// For sums over everything: of what a thread did at one time only the last is kept.
+    /// Creates the state for sums over everything: of what a thread did at one time only the last is kept.
     #[must_use]
     pub(crate) fn for_sums() -> Self {
         Self::keeping(0, KEPT_FOR_SUMS)
     }
 
-    /// In a window that begins at `begin` (ns), with every change of every thread: who hands them in bounds how many there are.
+    /// Creates the state for a window that begins at `begin` (ns), with every change of every thread: who hands them in
+    /// bounds how many there are.
     #[must_use]
     pub(crate) fn keeping_all(begin: u64) -> Self {
         Self::keeping(begin, usize::MAX).with_room_for(usize::MAX)
@@ -182,13 +183,13 @@ impl Scheduling {
         }
     }
 
-    /// With this many threads those that have ended are forgotten, and counted.
+    /// Sets the number of threads from which on those that have ended are forgotten, and counted.
     #[must_use]
     pub(crate) fn with_room_for(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// With how many threads that is.
+    /// Returns the number of threads from which on those that have ended are forgotten.
     #[must_use]
     pub(crate) fn room(&self) -> usize {
         self.most

@@ -35,7 +35,7 @@ pub(crate) struct Sites {
     functions: Capped<FunctionKey, FunctionSum>,
     /// Threads that take part in the accounting, by process and thread.
     taking_part: FxHashSet<(u32, u32)>,
-    /// With more of these, those are forgotten of which nothing is left that could count by them.
+    /// Number of these that are kept; beyond it, those with nothing left that could count by them are forgotten.
     most_taking_part: usize,
 }
 
@@ -214,7 +214,7 @@ impl Row<SiteKey> for Site {
 const NONE: u32 = u32::MAX;
 
 impl Sites {
-    /// None yet.
+    /// Creates empty tables.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {

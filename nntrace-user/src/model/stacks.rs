@@ -113,7 +113,7 @@ impl FromStr for StackFrame {
 pub(crate) struct StackSum {
     /// The process.
     pub pid: u32,
-    /// From the outermost section in.
+    /// Frames, from the outermost section in.
     pub path: Vec<StackFrame>,
     /// Sum.
     pub total: Total,

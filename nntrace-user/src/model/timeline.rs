@@ -96,7 +96,7 @@ impl Timeline {
         self.buckets.as_ref().map(|buckets| buckets.width)
     }
 
-    /// From where it ends now until `end` (ns) this was done.
+    /// Adds what was done from where it ends now until `end` (ns).
     pub(crate) fn push(&mut self, end: u64, state: CpuState) {
         if end <= self.end {
             return;
@@ -115,7 +115,7 @@ impl Timeline {
         }
     }
 
-    /// All of it, up to now, was this.
+    /// Replaces all of it, up to now, by one state.
     pub(crate) fn was(&mut self, state: CpuState) {
         let end = std::mem::replace(&mut self.end, self.begin);
         self.steps.clear();

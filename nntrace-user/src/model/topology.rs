@@ -113,7 +113,7 @@ pub enum TopologyError {
         cluster: String,
         /// The CPU.
         cpu: u32,
-        /// Those that there are.
+        /// CPUs that there are.
         cpus: String,
     },
 }

@@ -13,7 +13,7 @@ use super::{
     limits::Limits,
 };
 
-/// All of them.
+/// All counters, instants and asynchronous slices.
 #[derive(Debug)]
 pub(crate) struct Tracks {
     counters: Capped<TrackKey, Counter>,
@@ -143,7 +143,7 @@ impl Default for Tracks {
 }
 
 impl Tracks {
-    /// None yet.
+    /// Creates empty tables.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {

@@ -105,7 +105,7 @@ impl Usage {
         self.ran.values().sum()
     }
 
-    /// All of the time, ns.
+    /// Returns the whole time, ns.
     #[must_use]
     pub(crate) fn total(&self) -> u64 {
         self.on_cpu() + self.runnable + self.sleeping + self.uninterruptible + self.unknown

@@ -388,7 +388,7 @@ struct Pass {
 /// Numbers of events.
 #[derive(Clone, Copy, Default)]
 struct Counts {
-    /// All of them.
+    /// All events.
     events: u64,
     sections: u64,
     power: u64,

@@ -39,9 +39,9 @@ enum Condition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sections {
-    /// Those of a layer and phase.
+    /// Sections of a layer and phase.
     Tagged(Tag),
-    /// Those whose names match a pattern.
+    /// Sections whose names match a pattern.
     Named(String),
 }
 

@@ -29,7 +29,7 @@ pub enum Parsed<'a> {
     Lost(Loss),
     /// Comment, blank line, call stack, or message of a tool about itself.
     Header,
-    /// None of these: truncated, damaged, or not a trace.
+    /// Anything else: truncated, damaged, or not a trace.
     Unreadable,
 }
 

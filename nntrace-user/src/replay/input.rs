@@ -93,7 +93,7 @@ pub enum InputError {
         name: String,
         /// Kind of the file.
         what: &'static str,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// The file begins like trace-cmd's binary file, but no event in it can be read.

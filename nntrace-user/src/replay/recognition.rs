@@ -5,9 +5,9 @@ use memchr::memmem;
 
 /// Kind of a file that is not read.
 pub(crate) struct Foreign {
-    /// What the file is, after "is ".
+    /// Description of the file, after "is ".
     pub what: &'static str,
-    /// What to do.
+    /// Remedy.
     pub remedy: &'static str,
     is: fn(&[u8]) -> bool,
 }

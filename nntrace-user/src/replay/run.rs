@@ -168,7 +168,7 @@ pub fn replay_with_observer(
     replay_observed(options, Division::suited(options.files.len()), &mut || Some(start()))
 }
 
-/// The same with a given division of the work, which the results do not depend on.
+/// Replays with a given division of the work, which the results do not depend on.
 pub(super) fn replay_divided(options: &Options, division: Division) -> Result<Replayed, ReplayError> {
     replay_observed(options, division, &mut || None)
 }

@@ -35,7 +35,7 @@ pub(crate) struct ThreadStacks {
     threads: Vec<Thread>,
     /// Number of a thread plus one, by its id.
     table: Vec<u32>,
-    /// The same for ids larger than any in Linux.
+    /// Number of a thread plus one, by its id, for ids larger than any in Linux.
     others: FxHashMap<u32, u32>,
     /// Ids of threads whose id another process has for a thread with open sections, by that id and their process: two pid
     /// namespaces have equal ids.
@@ -57,7 +57,7 @@ pub(crate) struct ThreadStacks {
 struct Parted {
     /// Their processes, by thread: the last one of each id.
     processes: BTreeMap<u32, u32>,
-    /// All of their processes.
+    /// All processes of these threads.
     all_processes: BTreeSet<u32>,
     /// Diagnostics of the threads that took part.
     diagnostics: DiagnosticCounts,

@@ -9,13 +9,13 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Those under this key, such as `phases.p50_ns`.
+    /// Returns the figures under this key, such as `phases.p50_ns`.
     #[must_use]
     pub(crate) fn under(snapshot: &Snapshot, key: &str) -> Self {
         Self::new(snapshot.loss.makes_incomplete(key))
     }
 
-    /// Those that lack what was lost, or that do not.
+    /// Creates figures that lack what was lost, or that do not.
     #[must_use]
     pub(crate) const fn new(is_incomplete: bool) -> Self {
         Self { mark: if is_incomplete { "~" } else { "" } }

@@ -35,9 +35,9 @@ pub enum PowerTable {
 pub(crate) enum Measure {
     /// Its state.
     State,
-    /// The same with the frequencies that were requested for it.
+    /// Its state, with the frequencies that were requested for it.
     Requested,
-    /// The same with the frequencies that its cluster had.
+    /// Its state, with the frequencies that its cluster had.
     Effective,
     /// How many of its CPUs ran at once.
     Concurrency,
@@ -67,7 +67,7 @@ pub(crate) enum What {
 /// Time of a cluster or CPU in one state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// In which.
+    /// Kind of the time.
     pub(crate) what: What,
     /// How long, ns.
     pub ns: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Row {
 /// The rows of one cluster or CPU: together the window.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
-    /// Whose.
+    /// CPU or cluster that the rows are of.
     pub unit: CpuOrCluster,
     /// Name of the cluster, its own or the CPU's.
     pub(crate) cluster: String,
@@ -90,12 +90,12 @@ pub(crate) struct Group {
     pub(crate) measure: Measure,
     /// Length of the window, ns.
     pub(crate) window_ns: u64,
-    /// In what states.
+    /// Times in its states.
     pub rows: Vec<Row>,
 }
 
 impl PowerTable {
-    /// All of them.
+    /// All tables.
     pub const ALL: [Self; 3] = [Self::Idle, Self::Frequency, Self::Cluster];
 
     /// `idle`, `freq` or `cluster`.

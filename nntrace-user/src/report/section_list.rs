@@ -31,7 +31,7 @@ pub fn list(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text 
     text
 }
 
-/// The same, one thread after the other.
+/// Lists the sections as [`list`] does, but one thread after the other.
 #[must_use]
 pub fn list_by_thread(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
     let sections = Sections::new(marks, filter);

@@ -40,7 +40,7 @@ struct Function {
 }
 
 impl TopFunctions {
-    /// Those of all functions of a run.
+    /// Returns the top ones of all functions of a run.
     #[must_use]
     pub(crate) fn of(rows: &[FunctionRow]) -> Self {
         let mut rows: Vec<&FunctionRow> = rows.iter().collect();

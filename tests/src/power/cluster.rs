@@ -7,7 +7,8 @@ use super::{Event, State, Stays, states};
 /// Residency of a cluster in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterResidency {
-    /// At least one CPU running, by the highest frequency of the running ones; `None` where one of these is unknown.
+    /// Stays with at least one CPU running, by the highest frequency of the running ones; `None` where one of these is
+    /// unknown.
     pub active: BTreeMap<Option<u32>, Stays>,
     /// All CPUs idle, by the deepest state in common.
     pub idle: BTreeMap<u32, Stays>,

@@ -356,7 +356,7 @@ fn our_time(row: &FunctionRow) -> u64 {
     if row.count == LARGE_RUNS { row.p50_ns } else { row.total_ns / LARGE_RUNS }
 }
 
-/// The same by the engine.
+/// Returns the time of an operator in a run by the engine, ns.
 fn their_time(operators: &[&Operator]) -> u64 {
     let mut times: Vec<u64> = operators.iter().map(|operator| operator.ns).collect();
     times.sort_unstable();

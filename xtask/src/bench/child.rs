@@ -18,7 +18,7 @@ use crate::{bench::release, run::command};
 pub struct Running {
     name: String,
     child: Child,
-    /// What it prints, if that is read.
+    /// Output, if that is read.
     output: Option<BufReader<ChildStdout>>,
 }
 

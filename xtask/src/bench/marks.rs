@@ -44,7 +44,7 @@ pub struct Marks {
     pub site: Site,
     off: Vec<f64>,
     profiler: Vec<f64>,
-    /// With the probe where bpftrace has it, on the first instruction.
+    /// Cost with the probe where bpftrace has it, on the first instruction.
     fast: Vec<f64>,
     /// Time in our kernel program, from the kernel's statistics.
     program: Vec<f64>,

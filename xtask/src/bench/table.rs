@@ -34,7 +34,7 @@ pub struct Row {
 /// Which of two values of a figure is the better one, on any machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Better {
-    /// That depends on the machine.
+    /// Unknown: it depends on the machine.
     Unknown,
     Less,
     More,

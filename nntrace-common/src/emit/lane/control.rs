@@ -237,7 +237,8 @@ impl Block {
         Some(Busy(self))
     }
 
-    /// For a signal handler on this thread, which sees all that was done before, and nothing of what comes after.
+    /// Sets whether it is in use, for a signal handler on this thread, which sees all that was done before, and nothing
+    /// of what comes after.
     #[inline]
     fn set_busy(&self, is_busy: bool) {
         compiler_fence(Ordering::SeqCst);

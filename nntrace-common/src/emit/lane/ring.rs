@@ -195,8 +195,8 @@ impl Ring {
         (lease > now).then_some(now)
     }
 
-    /// Before the first record, and after the reader has accepted the ring: writes ticks from now on if the reader can
-    /// convert them.
+    /// Chooses ticks for all records if the reader can convert them: before the first record, and after the reader has
+    /// accepted the ring.
     pub(super) fn choose_clock(&mut self) {
         if let Some(memory) = self.memory()
             && memory.header::<{ offsets::TICK_LEASE }>().load(Ordering::Acquire) != 0

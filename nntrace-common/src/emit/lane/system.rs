@@ -52,7 +52,7 @@ const EINVAL: c_int = 22;
 const ESRCH: c_int = 3;
 const F_ADD_SEALS: c_long = 1033;
 const F_DUPFD_CLOEXEC: c_long = 1030;
-/// Against further seals, and against a shorter and a longer file.
+/// Seals against further seals, and against a shorter and a longer file.
 const F_SEALS: c_long = 1 | 2 | 4;
 const MADV_DONTNEED: c_long = 4;
 const MADV_DONTFORK: c_long = 10;
@@ -61,7 +61,7 @@ const MADV_WIPEONFORK: c_long = 18;
 const MAP_SHARED: c_long = 1;
 /// Private, and of no file.
 const MAP_OWN: c_long = 2 | 0x20;
-/// In place of what is mapped there.
+/// Flag of a mapping that takes the place of what is mapped there.
 const MAP_FIXED: c_long = 0x10;
 /// Grows like a stack where something is missing below it, as far as the limit of stacks.
 const MAP_GROWSDOWN: c_long = 0x100;

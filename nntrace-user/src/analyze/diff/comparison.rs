@@ -74,7 +74,7 @@ pub(super) struct Row {
     pub(super) delta: Option<f64>,
     /// Probability of ranks so far apart without any change.
     pub(super) p: Option<f64>,
-    /// The same among all tests.
+    /// Probability `p`, corrected for the number of tests.
     pub(super) adjusted_p: Option<f64>,
     pub(super) verdict: Verdict,
 }

@@ -30,9 +30,9 @@ enum Percentiles {
     /// No row yet.
     #[default]
     Empty,
-    /// By the distribution of all of them.
+    /// Distribution of all of them.
     Distribution(Box<Histogram<u32>>),
-    /// Those of one row, without its distribution, ns.
+    /// Percentiles of one row without its distribution, ns.
     Known { p50: u64, p99: u64 },
     /// Several rows without distributions, or not recorded.
     Unknown,

@@ -27,9 +27,9 @@ pub struct PathReport {
     path: String,
     /// Sections of the first function.
     begun: usize,
-    /// Those of them from which the path was followed to its end.
+    /// Sections of the first function from which the path was followed to its end.
     completed: usize,
-    /// From the begin of the first function to the end of the last.
+    /// Times from the start of the first function to the end of the last.
     latency: Option<Times>,
     /// Completed walks in a million seconds, from the first begin to the last end: the rate, Hz, times a million.
     rate_uhz: Option<u64>,
@@ -41,7 +41,7 @@ pub struct PathReport {
     deadline_is_inferred: bool,
     /// Walks that took longer, or had not ended by then.
     missed: Option<usize>,
-    /// From the begin of each function to the begin of the next one, and the last one's length.
+    /// Times from the start of each function to the start of the next one, and the last one's length.
     steps: Vec<StepRow>,
     /// Evidence of the hand-overs that were followed.
     evidence: Vec<&'static str>,

@@ -66,7 +66,7 @@ pub(super) enum Confidence {
     Explicit,
     /// Some of it is inferred.
     Mixed,
-    /// All of it is inferred, or nothing is known.
+    /// Everything that threads wait for is inferred, or nothing is known.
     Inferred,
 }
 

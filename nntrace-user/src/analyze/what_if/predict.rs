@@ -14,7 +14,7 @@ impl Speeds {
         Self(vec![1.0; components])
     }
 
-    /// The same with another speed of a component.
+    /// Returns these speeds with another one of a component.
     pub(super) fn with(mut self, component: u32, speed: f64) -> Self {
         if let Some(place) = self.0.get_mut(component as usize) {
             *place = speed;
@@ -22,7 +22,7 @@ impl Speeds {
         self
     }
 
-    /// The same with a component this many times as fast.
+    /// Returns these speeds with a component this many times as fast.
     pub(super) fn times(self, component: u32, factor: f64) -> Self {
         let speed = self.0.get(component as usize).copied().unwrap_or(1.0);
         self.with(component, speed * factor)
@@ -56,12 +56,12 @@ impl Speeds {
 pub(super) enum Latencies {
     /// As measured, each on its own.
     Measured,
-    /// The same one for all of a kind, ns.
+    /// One latency for all edges of a kind, ns.
     Of(BTreeMap<Kind, u64>),
 }
 
 impl Latencies {
-    /// Those that this many percent of a kind do not exceed.
+    /// Returns the latencies that this many percent of a kind do not exceed.
     pub(super) fn percentile(graph: &Graph, percent: usize) -> Self {
         let at = |sorted: &Vec<u64>| sorted.get((sorted.len().saturating_sub(1)) * percent / 100).copied();
         let all = graph.latencies();

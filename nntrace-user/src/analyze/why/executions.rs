@@ -111,7 +111,7 @@ pub(super) struct Chosen {
 pub(super) struct Groups {
     /// Slowest ones, by their lengths.
     pub(super) slow: Vec<Execution>,
-    /// Those around the median, by their lengths.
+    /// Executions around the median, by their lengths.
     pub(super) typical: Vec<Execution>,
 }
 

@@ -54,7 +54,7 @@ pub(super) enum Part {
 /// Time on CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ran {
-    /// All of it, ns.
+    /// Whole time on CPUs, ns.
     pub(super) ns: u64,
     /// Part of it that may have been waiting, ns.
     pub(super) undecided: u64,

@@ -15,7 +15,7 @@ use nix::{
 use nntrace_user::result_folder::remove_unfinished;
 use tokio::signal::unix::{self, SignalKind, signal as catch};
 
-/// Those by which people, shells and `timeout -s` ask a program to end: each of them would kill it otherwise.
+/// Signals by which people, shells and `timeout -s` ask a program to end: each of them would kill it otherwise.
 const ENDS: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
 

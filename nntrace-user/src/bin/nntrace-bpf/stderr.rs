@@ -12,7 +12,7 @@ pub fn message(message: impl fmt::Display) {
     messages([message]);
 }
 
-/// The same for a message of several lines.
+/// Prints a message of several lines to stderr, as [`message`] does with one.
 pub fn messages(lines: impl IntoIterator<Item = impl fmt::Display>) {
     let mut text = Text::new();
     for (number, line) in lines.into_iter().enumerate() {

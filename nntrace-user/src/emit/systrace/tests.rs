@@ -59,7 +59,7 @@ fn mark(us: u64, thread: &str, mark: &str) -> String {
 
 const APP: &str = "app-20 (   20)";
 
-/// Of a name that no section ended with, only the begin knows it.
+/// A name that no section ended with is known from its start alone.
 #[test]
 fn a_section_that_has_not_ended_has_its_name() {
     let text = [

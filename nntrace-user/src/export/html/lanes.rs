@@ -23,12 +23,12 @@ pub(super) struct Swimlane<'a> {
     range: Option<(u64, u64)>,
     /// All sections of the run.
     all: Count,
-    /// Those outside of the range.
+    /// Sections outside of the range.
     outside: Count,
     /// Duration below which sections are not shown, ns, and those that are not.
     least_ns: u64,
     short: Count,
-    /// Those in the range that were left out, as there were too many longer ones.
+    /// Sections in the range that were left out, as there were too many longer ones.
     hidden: Count,
     threads: Vec<Thread<'a>>,
     names: Vec<&'a str>,

@@ -42,11 +42,11 @@ pub struct Sections {
     names: FxHashSet<Rc<str>>,
     /// All sections of the run.
     pub(super) all: Hidden,
-    /// Those outside of the window.
+    /// Sections outside of the window.
     pub(super) outside: Hidden,
-    /// Those that are in the window, and shorter than what was asked for.
+    /// Sections in the window that are shorter than what was asked for.
     pub(super) short: Hidden,
-    /// Others that are in the window, and shorter than the ones that are kept.
+    /// Other sections in the window, shorter than the ones that are kept.
     pub(super) hidden: Hidden,
 }
 

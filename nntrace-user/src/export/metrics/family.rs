@@ -146,7 +146,7 @@ impl Display for Seconds {
 pub(in crate::export) struct Distribution {
     /// Number of times up to each of the classic bounds.
     pub(in crate::export) up_to: [u64; BOUNDS.len()],
-    /// The same times by exponential buckets.
+    /// Numbers of these times by exponential buckets.
     pub(in crate::export) exponential: Exponential,
     /// Number of the times that are known one by one: those in the buckets.
     pub(in crate::export) known: u64,

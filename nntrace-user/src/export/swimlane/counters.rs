@@ -78,9 +78,9 @@ pub enum CounterValue {
 /// Group of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// Those of clusters.
+    /// Counters of clusters.
     Clusters,
-    /// Those of dispatch overhead.
+    /// Counters of dispatch overhead.
     DispatchOverhead,
 }
 

@@ -196,7 +196,7 @@ pub(in crate::live) enum FunctionPlace {
     Symbol(Pattern),
     /// By demangled names.
     Demangled(Pattern),
-    /// In the table of functions that an exported function leads to.
+    /// By a place in the table of functions that an exported function leads to.
     Table {
         /// Exported function.
         export: String,
@@ -210,7 +210,7 @@ pub(in crate::live) enum FunctionPlace {
         /// Whether all functions that refer to it are meant, and not just one that alone does.
         all: bool,
     },
-    /// In the tables of virtual functions of a class and of those derived from it.
+    /// By a place in the tables of virtual functions of a class and of those derived from it.
     Rtti {
         /// The base class.
         class: ClassName,

@@ -118,7 +118,7 @@ pub(super) struct LaneThread {
     hooked: HookedSections,
     /// Newest of what is known at the last look.
     looked_at: Newest,
-    /// The same, of the last look that was confirmed.
+    /// Newest of what was known at the last look that was confirmed.
     settled: Newest,
     /// Last event, once it is known.
     ends: Option<LastEvent>,

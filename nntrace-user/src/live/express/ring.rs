@@ -74,7 +74,7 @@ pub(super) struct Ring {
     head: u64,
     /// Head at the last [`Ring::look`].
     looked_at: u64,
-    /// The same, of the last one that was confirmed.
+    /// Head at the last [`Ring::look`] that was confirmed.
     seen: u64,
     tail: u64,
     lease: u64,

@@ -20,7 +20,7 @@ const LOOK_NS: u64 = 500_000_000;
 /// Bits of a lane's key that count the lanes of a library.
 const KEY_BITS: u32 = 28;
 
-/// What lanes may take.
+/// Bytes that are granted to the lanes of processes.
 #[derive(Default)]
 pub(super) struct Grants {
     /// Bytes for which a library may have more lanes than it has, by process.

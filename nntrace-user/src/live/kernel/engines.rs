@@ -34,7 +34,7 @@ pub(in crate::live) enum ReturnPlaces {
     Instructions(Vec<u64>),
     /// A return probe: nothing in the function throws, is cancelled or jumps away.
     AfterReturn,
-    /// None: the stack pointer alone shows it.
+    /// No probe: the stack pointer alone shows the end.
     Unseen,
 }
 

@@ -42,7 +42,7 @@ pub(super) struct CounterPrograms {
 }
 
 impl CounterPrograms {
-    /// For this number of events on this number of possible CPUs.
+    /// Creates the programs, not loaded yet, for this number of events on this number of possible CPUs.
     pub(super) fn new(counters: usize, cpus: u32) -> Self {
         // There are no more, or the events would not have been opened.
         let counters = counters.min(MAX_COUNTERS) as u32;

@@ -35,11 +35,11 @@ pub(super) enum Form {
 /// Programs, and the places that they are attached to.
 pub(super) struct PlacePrograms {
     names: &'static [&'static str],
-    /// The same for kernels that have not what the others need.
+    /// Names of programs for kernels that lack what the others need.
     plain: &'static [&'static str],
     /// Form, once they are loaded.
     pub(super) form: Option<Form>,
-    /// With the file of each.
+    /// Links for many places of a file, with the file of each.
     multi_links: Vec<(PathBuf, MultiLink)>,
     single_links: Vec<(PathBuf, &'static str, UProbeLinkId)>,
 }

@@ -48,7 +48,7 @@ pub(crate) fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Object
 /// Location of a loader's function for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notification {
-    /// At this offset of its file.
+    /// Offset in the loader's file.
     At(u64),
     /// Unknown so far: the loader has only just been started.
     NotYet,

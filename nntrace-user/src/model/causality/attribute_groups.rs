@@ -85,7 +85,7 @@ impl Groups {
         sum.longest = sum.longest.max(duration);
     }
 
-    /// By value and function.
+    /// Returns the sums by value and function.
     #[must_use]
     pub(crate) fn by_value(&self) -> BTreeMap<(&str, Site), GroupSum> {
         let mut rows: BTreeMap<(&str, Site), GroupSum> = BTreeMap::new();

@@ -60,7 +60,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// For what begins inside, on the same thread.
+    /// Returns the context of what begins inside, on the same thread.
     pub(crate) fn inside(self) -> Self {
         let charge = self.charge.map(|charge| match charge.edge {
             Edge::Explicit => Charge { edge: Edge::Nested, ..charge },
@@ -69,7 +69,7 @@ impl Context {
         Self { charge, ..self }
     }
 
-    /// For what it causes on another thread.
+    /// Returns the context of what it causes on another thread.
     pub(crate) fn across(self, edge: Edge) -> Self {
         let charge = self.charge.map(|charge| Charge { edge, ..charge });
         Self { charge, is_own_thread: false, arrived_by: edge, ..self }

@@ -11,7 +11,7 @@ use crate::model::limits::Limits;
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     nodes: Vec<Node>,
-    /// Those beyond are only counted.
+    /// Number of sections that are kept at most; those beyond are only counted.
     most: usize,
     edges: Vec<(u32, u32, Edge)>,
     /// Sections beyond those that are kept.
@@ -52,7 +52,7 @@ impl Graph {
         &self.nodes
     }
 
-    /// From a cause to what it caused, and how.
+    /// Returns the edges: a cause, what it caused, and how.
     #[must_use]
     pub(crate) fn edges(&self) -> &[(u32, u32, Edge)] {
         &self.edges

@@ -49,7 +49,7 @@ pub(crate) struct HandOvers {
     sent: BTreeMap<(Stamp, Moment), Sent>,
     /// Last hand-over of a handle, by process, or 0 for a handle of the system.
     by_handle: FxHashMap<(u32, Handle), u64>,
-    /// The same of work that was taken and had not been given.
+    /// Hand-overs of work that was taken and had not been given, by process and handle.
     early: FxHashMap<(u32, Handle), u64>,
     /// Names of interface methods, and of asynchronous slices.
     methods: Texts,
@@ -133,7 +133,7 @@ impl HandOverResults {
 }
 
 impl HandOvers {
-    /// None yet.
+    /// Creates the state without any hand-overs.
     #[must_use]
     pub(super) fn new(limits: &Limits) -> Self {
         Self {

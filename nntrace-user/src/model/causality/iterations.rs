@@ -37,17 +37,17 @@ const RECENT: usize = 1 << 10;
 pub(crate) struct Iterations {
     /// Numbers of those that are not settled.
     numbers: FxHashMap<Key, u32>,
-    /// Those that are kept one by one.
+    /// Iterations that are kept one by one.
     kept: FxHashMap<u32, Iteration>,
-    /// Those that have not ended.
+    /// Iterations that have not ended.
     open: BTreeSet<u32>,
-    /// Those that have ended and are not settled, in the order of their ends.
+    /// Iterations that have ended and are not settled, in the order of their ends.
     ended: BTreeMap<u64, u32>,
     next_number: u32,
     next_end: u64,
     /// Iterations that are kept one by one, beside the slowest.
     most: usize,
-    /// Of those, the ones that have ended.
+    /// Iterations that have ended and are not settled, at most.
     recent: usize,
     /// The slowest iterations of each root that are kept.
     slowest: usize,
@@ -146,7 +146,8 @@ impl Iteration {
 }
 
 impl Iterations {
-    /// With `every`, all are kept one by one, as long as there is room; else the last, and this many of the slowest.
+    /// Creates an empty table. With `every`, all iterations are kept one by one, as long as there is room; else the
+    /// last, and this many of the slowest.
     pub(super) fn new(limits: &Limits, every: bool, slowest: usize) -> Self {
         Self {
             numbers: FxHashMap::default(),
@@ -171,7 +172,7 @@ impl Iterations {
         }
     }
 
-    /// Those that are kept one by one, in the order they began.
+    /// Returns the iterations that are kept one by one, in the order they began.
     #[must_use]
     pub(crate) fn kept(&self) -> Vec<&Iteration> {
         let mut all: Vec<_> = self.kept.iter().collect();

@@ -17,7 +17,7 @@ pub(crate) struct Roots {
 /// Missing time of one root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// All of it, ns.
+    /// Whole missing time, ns.
     pub time: u64,
     /// States of the root's thread in it; `None` without scheduling events.
     pub states: Option<StateTimes>,

@@ -17,7 +17,7 @@ const MOST_ENTRIES: usize = 1 << 10;
 /// All threads, by id.
 pub(crate) struct Threads {
     by_tid: FxHashMap<u32, Thread>,
-    /// With more, those are forgotten that have nothing to remember, or else all.
+    /// Number of threads that are kept; beyond it, those with nothing to remember are forgotten, or else all.
     most: usize,
     /// The sections directly in the one that ended last.
     inside: Vec<Inner>,

@@ -17,13 +17,13 @@ use crate::model::{
 pub(crate) struct Energy {
     /// Known energy: the sum of the parts.
     pub total: f64,
-    /// With unknown time in its cheapest states.
+    /// Energy with unknown time in its cheapest states.
     pub total_min: f64,
-    /// With unknown time in its dearest states.
+    /// Energy with unknown time in its dearest states.
     pub total_max: f64,
     /// Known energy by what it was spent for.
     pub parts: EnergyParts,
-    /// The same for each cluster of the topology and its CPUs.
+    /// Energy of each cluster of the topology and its CPUs.
     pub clusters: Vec<ClusterEnergy>,
     /// Time in states that the model lacks. What they may have cost is in `total_min` and `total_max`, where the model
     /// has any state of their kind.
@@ -54,9 +54,9 @@ pub(crate) struct ClusterEnergy {
     pub cluster: String,
     /// Known energy: the sum of the parts.
     pub total: f64,
-    /// With unknown time in its cheapest states.
+    /// Energy with unknown time in its cheapest states.
     pub total_min: f64,
-    /// With unknown time in its dearest states.
+    /// Energy with unknown time in its dearest states.
     pub total_max: f64,
     /// Known energy by what it was spent for.
     pub parts: EnergyParts,
@@ -76,7 +76,7 @@ pub(crate) struct Unpriced {
 }
 
 impl EnergyParts {
-    /// All of them.
+    /// Returns the sum of all parts.
     #[must_use]
     pub(crate) fn sum(&self) -> f64 {
         self.cluster_idle + self.cluster_active + self.cpu_idle + self.cpu_active + self.wakeups

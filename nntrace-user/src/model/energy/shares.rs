@@ -23,9 +23,9 @@ use crate::model::{
 pub(crate) struct Share {
     /// Known energy.
     pub total: f64,
-    /// With unknown time in its cheapest states.
+    /// Energy with unknown time in its cheapest states.
     pub total_min: f64,
-    /// With unknown time in its dearest states.
+    /// Energy with unknown time in its dearest states.
     pub total_max: f64,
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn found() -> impl Strategy<Value = Vec<u8>> {
 }
 
 impl SimulatedMachine {
-    /// With threads that are there from the begin on, and do this.
+    /// Creates a machine with threads that are there from the start on, and do this.
     #[must_use]
     pub(crate) fn new(found: &[u8]) -> Self {
         let mut machine = Self {

@@ -316,7 +316,8 @@ fn an_id_that_is_used_again_is_another_thread() {
     );
 }
 
-/// In a trace without the end of the first one. Its process shows with its next switch only, so all since it got the CPU is its.
+/// The trace lacks the end of the first one. Its process shows with its next switch only, so all since it got the CPU
+/// is its.
 #[test]
 fn an_id_that_another_process_uses_next_is_another_thread_from_when_it_gets_a_cpu() {
     let mut model = Scheduling::default();

@@ -14,11 +14,12 @@ const MOST_CLAIMS: usize = 1_024;
 /// How much of a thread's present state is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// None of it: the thread's next event may contradict it, and sections that ended in it would keep what they took.
+    /// Nothing of it: the thread's next event may contradict it, and sections that ended in it would keep what they
+    /// took.
     Ended,
     /// As much as events show, for lack of room to wait for the next one.
     Present,
-    /// All of it, as no event follows.
+    /// The whole of it, as no event follows.
     Everything,
 }
 

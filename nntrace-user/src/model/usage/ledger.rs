@@ -5,7 +5,7 @@ use super::{Place, Usage, Wakes, clocks::Clocks};
 /// Stretches of a thread that are kept one by one, less than 0.5 MB. Of more, older neighbours are summed, up to a thousandth of
 /// the time: what the thread did in the rest of a sum in which a section began is not known.
 const MOST: usize = 8_192;
-/// The same of a thread that has had no section.
+/// Stretches that are kept of a thread that has had no section.
 const MOST_WITHOUT_SECTIONS: usize = 512;
 
 /// State of a thread for a while.

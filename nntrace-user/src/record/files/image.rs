@@ -47,7 +47,7 @@ pub(in crate::record) enum ImageKind {
     /// Weights of `OpenVINO`.
     #[serde(rename = "openvino-bin")]
     OpenVinoBin,
-    /// None of these, or not examined.
+    /// Any other kind, or not examined.
     #[default]
     #[serde(rename = "none")]
     None,

@@ -18,7 +18,7 @@ use crate::perfetto_schema::{
 /// Meaning of a slice or an instant.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Own {
-    /// None of the export.
+    /// Slice or instant that is not of the export.
     Foreign,
     /// Section, with the text of its mark from the tag on.
     Section(Vec<u8>),

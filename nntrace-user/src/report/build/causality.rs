@@ -25,7 +25,7 @@ impl Findings<'_> {
         }
     }
 
-    /// By name; what nobody is charged with last. Nothing where no mark names an account.
+    /// Returns the accounts by name; what nobody is charged with last. Nothing where no mark names an account.
     pub(super) fn accounts(&self) -> Vec<AccountRow> {
         let accounts = &self.causality().accounts;
         if !accounts.is_used() {
@@ -56,7 +56,7 @@ impl Findings<'_> {
         rows.collect()
     }
 
-    /// By value and function.
+    /// Returns the sums by value and function.
     pub(super) fn groups(&self) -> Vec<GroupRow> {
         let Some(key) = &self.causality().questions().by else { return Vec::new() };
         let rows = self.causality().groups.by_value().into_iter().map(|((value, site), sum)| GroupRow {

@@ -29,7 +29,7 @@ impl Findings<'_> {
         met.map(|(table, count)| (table.to_owned(), count)).chain(self.run.loss.summed.clone()).collect()
     }
 
-    /// The same in words.
+    /// Returns these counts in words.
     pub(super) fn notes_on_room(&self) -> Vec<String> {
         let words = |table: &str| match table {
             "functions" => "functions with the least time are summed as (others)",

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Findings<'_> {
-    /// By layers, phase, name and evidence; `None` unless hand-overs were put together.
+    /// Returns hand-overs by layers, phase, name and evidence; `None` unless they were put together.
     pub(super) fn hand_over_split(&self) -> Option<HandOverSplit> {
         let results = self.marks.causality.hand_overs.as_ref()?.results();
         let pairs = results.rows.iter().map(|(key, sums, _)| self.hand_over_pair(&results, key, sums));

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Findings<'_> {
-    /// By process and function.
+    /// Returns the iterations by process and function.
     pub(super) fn iterations(&self) -> Vec<IterationRow> {
         let roots = self.causality().iterations.by_root();
         let mut rows: Vec<_> = roots.into_iter().map(|root| self.of_root(root)).collect();

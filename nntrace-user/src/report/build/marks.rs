@@ -130,7 +130,7 @@ impl Findings<'_> {
         rows.into_iter().map(|(.., row)| row).collect()
     }
 
-    /// By process, thread, layer and phase; what adds to the total first.
+    /// Returns the sums by process, thread, layer and phase; what adds to the total first.
     pub(super) fn details(&self) -> Vec<DetailRow> {
         let mut sums: BTreeMap<(u32, u32, Tag, bool, String), Total> = BTreeMap::new();
         let of_site = |site: &Site, is_detail| {

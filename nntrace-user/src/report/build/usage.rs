@@ -165,7 +165,7 @@ impl Findings<'_> {
 }
 
 impl EnergyRow {
-    /// The same with the energy of the phases.
+    /// Adds the energy of the phases.
     pub(super) fn with_phases(self, usage: Option<&UsageTable>) -> Self {
         let Some(usage) = usage else { return self };
         let phases = usage.phases.iter().filter_map(|row| {

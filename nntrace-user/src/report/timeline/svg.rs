@@ -19,18 +19,18 @@ use crate::{
 
 /// Width of the plots, pixels; also how many pieces a timeline is drawn of at most.
 const PLOT: u64 = 1_000;
-/// Left of the plots: names and the vertical axis.
+/// Width left of the plots, pixels: names and the vertical axis.
 const LEFT: u64 = 190;
 const RIGHT: u64 = 30;
-/// Above the first plot.
+/// Height above the first plot, pixels.
 const TOP: u64 = 62;
-/// Below the last one: axis and legend.
+/// Height below the last one, pixels: axis and legend.
 const BOTTOM: u64 = 66;
-/// From the zero line to the highest frequency.
+/// Height from the zero line to the highest frequency, pixels.
 const UP: f64 = 48.0;
-/// From the zero line to the deepest idle state.
+/// Height from the zero line to the deepest idle state, pixels.
 const DOWN: f64 = 30.0;
-/// From one zero line to the next.
+/// Distance from one zero line to the next, pixels.
 const STEP: u64 = 96;
 /// Least distance of two labels of an axis.
 const LABELS: f64 = 9.0;

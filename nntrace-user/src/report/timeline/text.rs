@@ -25,9 +25,9 @@ const TICK: usize = 10;
 
 /// Signs and their meanings.
 struct Signs {
-    /// Ascending, kHz.
+    /// Frequencies, ascending, kHz.
     frequencies: Vec<u32>,
-    /// From the shallowest down.
+    /// Idle states, from the shallowest down.
     states: Vec<(u32, String)>,
     others: BTreeSet<CpuState>,
 }

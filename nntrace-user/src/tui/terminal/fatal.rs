@@ -11,7 +11,7 @@ use nix::sys::termios::tcgetattr;
 use super::ENTERED;
 use crate::foreign_map;
 
-/// Those that kill unless they are caught, and that nobody asks a program to end by; `SIGBUS` has a handler already.
+/// Signals that kill unless they are caught, and that nobody asks a program to end by; `SIGBUS` has a handler already.
 const FATAL: [Signal; 13] = [
     Signal::SIGABRT,
     Signal::SIGFPE,

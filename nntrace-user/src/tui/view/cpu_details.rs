@@ -16,11 +16,11 @@ use crate::report::cpu_or_cluster::{
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH};
 use crate::report::snapshot::{ConcurrencyRow, Snapshot};
 
-/// From this width on there is room for every column, and for the concurrency beside.
+/// Width from which on there is room for every column, and for the concurrency beside.
 const WIDE: usize = 120;
-/// From this width on, idle states show their shortest and longest stay.
+/// Width from which on idle states show their shortest and longest stay.
 const STAYS: usize = 44;
-/// From this width on, idle states show how many stays were too short or too long for them.
+/// Width from which on idle states show how many stays were too short or too long for them.
 const VERDICTS: usize = 70;
 
 /// Columns of the table of running times.

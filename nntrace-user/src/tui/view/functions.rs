@@ -14,7 +14,7 @@ use crate::report::snapshot::{FunctionRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::functions::{FunctionSort, Functions};
 
-/// From this width on there is room for bars.
+/// Width from which on there is room for bars.
 const BARS: usize = 130;
 /// Columns of a bar.
 const BAR: usize = 20;

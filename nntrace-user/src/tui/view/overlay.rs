@@ -14,7 +14,7 @@ use crate::tui::state::{Overlay, State};
 
 /// Greatest width of a box: longer lines are hard to read.
 const WIDEST: u16 = 110;
-/// From this width on the keys stand in two columns.
+/// Width from which on the keys stand in two columns.
 const TWO_COLUMNS: usize = 72;
 
 /// Meanings of the words in the views.

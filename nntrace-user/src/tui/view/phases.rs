@@ -13,9 +13,9 @@ use crate::report::snapshot::{LanguageModelRow, PhaseRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::phases::{PhaseSort, Phases};
 
-/// From this width on the distribution stands beside the table, and not below it.
+/// Width from which on the distribution stands beside the table, and not below it.
 const BESIDE: u16 = 150;
-/// From this width on layers and phases are written out.
+/// Width from which on layers and phases are written out.
 const WORDS: usize = 80;
 
 /// A line of the table's body.

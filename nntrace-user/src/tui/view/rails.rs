@@ -9,7 +9,7 @@ use super::theme::Theme;
 use crate::report::rails::{joules, notes, watts};
 use crate::report::snapshot::{RailRow, Snapshot};
 
-/// From this height of the view on there is room for rails.
+/// Height of the view from which on there is room for rails.
 const TALL: u16 = 18;
 /// Part of the height that rails take at most.
 const MOST: u16 = 3;

@@ -12,7 +12,7 @@ use crate::report::snapshot::{FramePart, Snapshot, StackFrame, StackRow};
 use crate::tui::state::Sample;
 use crate::tui::state::stacks::{StackSort, Stacks};
 
-/// From this width on there is room for bars.
+/// Width from which on there is room for bars.
 const BARS: usize = 110;
 /// Columns of a bar.
 const BAR: usize = 20;

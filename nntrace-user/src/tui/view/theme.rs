@@ -11,7 +11,7 @@ pub(crate) struct Theme {
 }
 
 impl Theme {
-    /// With colours or without.
+    /// Creates the styles, with colours or without.
     pub(crate) const fn new(colour: bool) -> Self {
         Self { colour }
     }

@@ -56,7 +56,7 @@ enum Cause {
     OutsiderFirst,
     /// The driver itself
     ServesAsDriver,
-    /// That other program
+    /// The other program itself
     WaitsAsOutsider,
 }
 

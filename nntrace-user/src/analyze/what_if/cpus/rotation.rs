@@ -22,7 +22,7 @@ pub(super) struct Rotation {
     remembered: Option<State>,
 }
 
-/// What the simulation goes on from.
+/// State that the simulation goes on from.
 #[derive(Debug)]
 struct State {
     time: u64,

@@ -78,9 +78,9 @@ pub struct Staged {
 /// The content of a result, for places that it has to be copied to.
 #[derive(Debug)]
 enum Content {
-    /// In memory.
+    /// Content in memory.
     Bytes(Vec<u8>),
-    /// In a file without a name, or in the one beside its place.
+    /// Content in a file without a name, or in the one beside its place.
     File(File),
 }
 
@@ -366,7 +366,7 @@ impl Entry {
     }
 }
 
-/// What every error begins with: under sudo it says in whose name.
+/// Returns the text that every error begins with: under sudo it says in whose name.
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}{}", path.display(), caller::as_whom())
 }

@@ -88,7 +88,7 @@ pub(super) struct Ending {
     /// Place at its begin.
     pub(super) entry: EntryPoint,
     pub(super) end: End,
-    /// What is not as usual.
+    /// Peculiarity of the function, if it has one.
     pub(super) remark: Option<Ends>,
     /// Returns among the ends that are those of other functions.
     pub(super) of_others: Vec<ReturnOfOther>,

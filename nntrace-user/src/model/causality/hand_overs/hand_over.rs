@@ -109,17 +109,17 @@ pub(crate) enum Function {
 /// Part of a hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// From the dispatch to the receipt: the kernel's way, which the program cannot change.
+    /// Time from the dispatch to the receipt: the kernel's way, which the program cannot change.
     Propagation,
-    /// From the receipt to the start of the work.
+    /// Time from the receipt to the start of the work.
     Setup,
-    /// From the dispatch to the start of the work: both.
+    /// Time from the dispatch to the start of the work: both.
     Head,
-    /// From the start of the work to its end.
+    /// Time from the start of the work to its end.
     Execution,
-    /// From the end of the work to the result at the one who handed it over.
+    /// Time from the end of the work to the result at the one who handed it over.
     Tail,
-    /// From the dispatch to the result.
+    /// Time from the dispatch to the result.
     Latency,
 }
 

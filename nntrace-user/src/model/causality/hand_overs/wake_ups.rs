@@ -74,7 +74,7 @@ struct Sleeper {
 pub(super) struct WakeUps {
     most: usize,
     next: u64,
-    /// Those of which something may still become known, by number.
+    /// Wake-ups about which something may still become known, by number.
     open: BTreeMap<u64, WakeUp>,
     sleepers: FxHashMap<u32, Sleeper>,
     /// Numbers of the wake-ups by a thread since its last outermost section.
@@ -87,7 +87,7 @@ pub(super) struct WakeUps {
 type Take<'a> = &'a mut dyn FnMut(HandOver);
 
 impl WakeUps {
-    /// Returns none yet. When more than `most` are open, the oldest ends as it is.
+    /// Creates the state without any wake-ups. When more than `most` are open, the oldest ends as it is.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,

@@ -108,7 +108,7 @@ impl IterationSums {
         self.missing = self.missing.saturating_sub(other.missing);
     }
 
-    /// What was added before has become this.
+    /// Replaces what was added before by what it has become.
     pub(super) fn replace(&mut self, before: &Self, after: &Self) {
         self.add(after);
         self.remove(before);

@@ -16,7 +16,7 @@ fn span(begin: u64, end: u64) -> SpanRecord {
     SpanRecord::new(1, 1, true, &closed)
 }
 
-/// What happens to iterations.
+/// Event in the life of iterations.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The next iteration of one of two functions begins.

@@ -6,7 +6,7 @@ use nntrace_user::live::target::PidFd;
 pub(super) struct Targets {
     /// Whether there are any at all.
     pub(super) any: bool,
-    /// Those that had not ended when the run began.
+    /// Targets that had not ended when the run began.
     pub(super) living: Vec<PidFd>,
 }
 
