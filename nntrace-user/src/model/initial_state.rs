@@ -39,7 +39,7 @@ pub enum IdleSource {
     /// Its first event in the window: before one that enters an idle state it ran, before one that leaves one it was
     /// idle.
     FirstEvent,
-    /// None.
+    /// No source.
     #[default]
     Unknown,
 }
@@ -52,7 +52,7 @@ pub enum FrequencySource {
     Event,
     /// `scaling_cur_freq` of the policy.
     Sysfs,
-    /// None.
+    /// No source.
     #[default]
     Unknown,
 }

@@ -82,11 +82,11 @@ impl fmt::Display for SourceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MarksSeen {
-    /// By probes on the functions that write them.
+    /// Probes on the functions that write them.
     Uprobe,
-    /// By the system calls that write them to `trace_marker`.
+    /// System calls that write them to `trace_marker`.
     Syscall,
-    /// In the trace that was replayed.
+    /// Trace that was replayed.
     Trace,
     /// Not at all: marks were not traced.
     None,

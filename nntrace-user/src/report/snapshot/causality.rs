@@ -34,7 +34,7 @@ pub struct AccountRow {
     pub handed_over_ns: u64,
     /// Exclusive time of sections of threads that were created in such, ns.
     pub created_ns: u64,
-    /// The same by function.
+    /// Sections and exclusive time by function.
     pub functions: Vec<AccountFunctionRow>,
 }
 

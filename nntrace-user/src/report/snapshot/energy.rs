@@ -20,7 +20,7 @@ pub struct EnergyRow {
     pub total_max: f64,
     /// Energy of the known time, by what it was spent for.
     pub parts: EnergyPartsRow,
-    /// The same for each cluster, in the order of `clusters`.
+    /// Energy of each cluster, in the order of `clusters`.
     pub clusters: Vec<ClusterEnergyRow>,
     /// Energy by process, layer and phase, where there are context switches. It adds up to that of all exactly: sums of the
     /// numbers are the total, its minimum and its maximum.

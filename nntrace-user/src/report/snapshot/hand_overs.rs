@@ -40,17 +40,17 @@ pub struct HandOverPair {
     pub hb_violations: u64,
     /// Hand-overs that waited at a gate after their first receipt: propagation is up to when that opened.
     pub gated: u64,
-    /// From the dispatch to the receipt, which is the kernel's way.
+    /// Time from the dispatch to the receipt, which is the kernel's way.
     pub propagation: Option<HandOverPart>,
-    /// From the receipt to the start of the work.
+    /// Time from the receipt to the start of the work.
     pub setup: Option<HandOverPart>,
-    /// From the dispatch to the start: propagation and setup.
+    /// Time from the dispatch to the start: propagation and setup.
     pub head: Option<HandOverPart>,
-    /// From the start to the end of the work.
+    /// Time from the start to the end of the work.
     pub execution: Option<HandOverPart>,
-    /// From the end of the work to the result at the one who handed it over.
+    /// Time from the end of the work to the result at the one who handed it over.
     pub tail: Option<HandOverPart>,
-    /// From the dispatch to the result.
+    /// Time from the dispatch to the result.
     pub latency: Option<HandOverPart>,
 }
 
@@ -70,7 +70,7 @@ pub struct HandOverPart {
     pub p95_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
-    /// That of the first hand-over, which finds caches cold and code not loaded, ns.
+    /// Length in the first hand-over, which finds caches cold and code not loaded, ns.
     pub first_ns: Option<u64>,
     /// Median of the others, ns.
     pub rest_p50_ns: Option<u64>,

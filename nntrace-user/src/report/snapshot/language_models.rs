@@ -18,10 +18,10 @@ pub struct LanguageModelRow {
     pub prompt_ns: u64,
     /// Batches of one token: steps of decoding.
     pub decode: DurationsRow,
-    /// From the start of a prompt's first batch to the end of its last, by request: a prompt that a step of decoding follows.
-    /// Inferred where a prompt was divided into batches.
+    /// Time from the start of a prompt's first batch to the end of its last, by request: a prompt that a step of
+    /// decoding follows. Inferred where a prompt was divided into batches.
     pub first_token: DurationsRow,
-    /// From the end of a batch to the end of the step of decoding that follows on its thread.
+    /// Time from the end of a batch to the end of the step of decoding that follows on its thread.
     pub between_tokens: DurationsRow,
 }
 

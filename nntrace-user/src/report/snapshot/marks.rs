@@ -23,7 +23,7 @@ pub struct ReportRow {
     pub total_ns: TimesByLayer,
     /// Totals less those of the next lower layer that has any, ns.
     pub self_ns: TimesByLayer,
-    /// The same tables of the application's warm-up and benchmark alone.
+    /// Tables of the application's warm-up and benchmark alone.
     pub app_phases: AppPhases,
 }
 
