@@ -12,23 +12,25 @@ const LLAMA: Engine = Engine::new("llama", "llama_library.py", "gguf");
 const GENAI: Engine = Engine::new("genai", "genai_python.py", "genai");
 /// Requests: three of each of the script's four prompts.
 const REQUESTS: u64 = 12;
-/// Difference of two clocks around a batch, ns, at most: of the probes and the script between them, on a slow machine.
-const AROUND_NS: u64 = 100_000;
+/// Work of the program around a batch that the profiler does not count and the script does, ns, at most on a slow machine.
+const AROUND_LLAMA_NS: u64 = 100_000;
+/// The engine's function also takes the prompt's tokens, and chooses one.
+const AROUND_GENAI_NS: u64 = 500_000;
 /// Launches until the times must have agreed: others may take the CPU between the two clocks.
 const ATTEMPTS: u32 = 5;
 
 #[test]
 fn llama() -> Result<()> {
-    check(LLAMA)
+    check(LLAMA, AROUND_LLAMA_NS)
 }
 
 #[test]
 fn onnxruntime_genai() -> Result<()> {
-    check(GENAI)
+    check(GENAI, AROUND_GENAI_NS)
 }
 
 /// Runs an engine in all ways.
-fn check(engine: Engine) -> Result<()> {
+fn check(engine: Engine, around_ns: u64) -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     if !engine.is_there()? {
         return Ok(());
@@ -37,7 +39,7 @@ fn check(engine: Engine) -> Result<()> {
     loop {
         let launched = engine.launched("run", Size::Large, REQUESTS)?;
         let (row, own) = counted(&launched)?;
-        match times_agree(&row, &own) {
+        match times_agree(&row, &own, around_ns) {
             Err(differs) if attempt < ATTEMPTS => eprintln!("{differs:#}"),
             checked => break checked.context("as a command")?,
         }
@@ -69,7 +71,7 @@ fn counted(traced: &Traced) -> Result<(LanguageModelRow, LanguageModel)> {
 }
 
 /// Whether times agree within one percent, and what lies between the clocks.
-fn times_agree(row: &LanguageModelRow, own: &LanguageModel) -> Result<()> {
+fn times_agree(row: &LanguageModelRow, own: &LanguageModel, around_ns: u64) -> Result<()> {
     let (first, between) = (&row.first_token, &row.between_tokens);
     for (what, ns, expected, batches) in [
         ("prompts", row.prompt_ns, own.prompt_ns, row.prompt_batches),
@@ -80,7 +82,7 @@ fn times_agree(row: &LanguageModelRow, own: &LanguageModel) -> Result<()> {
         let Some(expected) = expected else { continue };
         let apart = ns.abs_diff(expected);
         ensure!(
-            apart <= expected / 100 + batches * AROUND_NS,
+            apart <= expected / 100 + batches * around_ns,
             "{what}: {ns} ns, by the engine {expected} ns"
         );
     }
