@@ -84,7 +84,10 @@ fn without_a_mark_function_it_says_where_it_looked_and_measures_the_cpus() -> Re
     let Some(_live) = live::enter()? else { return Ok(()) };
     let run = Profiler::new()?.launch(["sleep", "0.2"])?;
     let text = &run.ended.stderr;
-    assert!(text.contains("neither a known engine nor a function named tracing_mark_write in sleep\n"), "{text}");
+    assert!(
+        text.contains("neither a known engine nor a function named tracing_mark_write in sleep\n"),
+        "{text}"
+    );
     assert!(text.contains("`nntrace-bpf engines FILE`"), "{text}");
     assert!(
         text.contains("looked into ") && text.contains("/sleep: stripped") && text.contains("libc.so"),
