@@ -33,7 +33,7 @@ fn wrong_values_are_refused_with_the_range() -> Result<()> {
         (&["help", "recrod"], &["did you mean record"]),
         (&["what-if", "trace.txt"], &["--rank", "Usage: nntrace-bpf what-if [OPTIONS]"]),
         (&["record", "--pid", "1"], &["-o run1", "Usage: nntrace-bpf record [OPTIONS]"]),
-        (&["--format", "csv", "--", "true"], &["--format csv is for", "Usage: nntrace-bpf [OPTIONS]"]),
+        (&["-o", "x.foo", "--", "true"], &["expected a file name", "Usage: nntrace-bpf [OPTIONS]"]),
         (&["replay", "trace.txt", "--energy-model", "/dev/zero"], &["larger than 1 MiB"]),
         (&["replay", "trace.txt", "--topology", "/dev/zero"], &["larger than 1 MiB"]),
     ] {
