@@ -101,14 +101,14 @@ impl LanguageModels {
             processes: BTreeMap::new(),
             threads: FxHashMap::default(),
             since: 0,
-            // Each has about as many distributions as there are phases in a usual process.
+            // Each has three distributions, a layer and phase has one.
             most_processes: (limits.phases / 3).max(1),
             most_threads: limits.threads,
             left_out: 0,
         }
     }
 
-    /// The window starts at `since` (ns).
+    /// Returns the table for a window that starts at `since` (ns).
     #[must_use]
     pub(crate) fn since(self, since: u64) -> Self {
         Self { since, ..self }
@@ -160,7 +160,7 @@ impl LanguageModels {
         self.threads.insert((tgid, tid), Request { end, prompt, ended });
     }
 
-    /// A thread ended at that time (ns), perhaps before batches of it have come.
+    /// Notes that a thread ended at that time (ns); batches of it may still come.
     pub(crate) fn exit(&mut self, pid: u32, tid: u32, time: u64) {
         if let Some(request) = self.threads.get_mut(&(pid, tid)) {
             request.ended = Some(time);
