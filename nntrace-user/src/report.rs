@@ -6,6 +6,7 @@ pub(crate) mod cpu_or_cluster;
 pub mod dispatch_overhead;
 pub mod energy_model;
 mod hand_overs;
+pub(crate) mod headline;
 pub(crate) mod incomplete_figures;
 pub mod nnapi;
 pub mod number_format;

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{run_graph::Refusal, why::Answer};
 use crate::report::{
-    snapshot::{ClusterRow, FunctionRow, LanguageModelRow, ResultUnit, Snapshot},
+    headline::{Headline, main_function},
+    snapshot::{ClusterRow, FunctionRow, Snapshot},
     top_functions::TopFunctions,
 };
 
@@ -32,38 +33,19 @@ pub struct Page {
     schema: &'static str,
     schema_version: u32,
     run: String,
-    /// Length of the run, ns.
-    window_ns: u64,
-    /// The function that the run is about; `None` where no marked section ended.
-    work: Option<Work>,
-    /// Prompts and tokens by process.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    language_models: Vec<LanguageModelRow>,
+    #[serde(flatten)]
+    headline: Headline,
     #[serde(flatten)]
     functions: TopFunctions,
     /// Sums over the threads; `None` without context switches.
     threads: Option<ThreadTimes>,
     clusters: Vec<Cluster>,
-    /// `None` without an energy model.
-    energy: Option<Energy>,
     /// Why the slowest executions were slow.
     why: Option<Answer>,
     /// Why that is not known.
     why_unknown: Option<String>,
     next: Vec<Step>,
     notes: Vec<String>,
-    /// Whether records were lost, so that figures are too small.
-    is_incomplete: bool,
-}
-
-/// The function that the run is about.
-#[derive(Clone, Debug, Serialize)]
-struct Work {
-    function: String,
-    count: u64,
-    p50_ns: u64,
-    p99_ns: u64,
-    max_ns: u64,
 }
 
 /// Times of the threads together.
@@ -90,17 +72,6 @@ struct Cluster {
     unknown_ns: u64,
 }
 
-/// Energy of all CPUs and clusters, by the energy model.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Energy {
-    unit: ResultUnit,
-    total: f64,
-    total_min: f64,
-    total_max: f64,
-    /// Energy of the run by the executions of [`Work`]; `None` where none ended.
-    per_execution: Option<f64>,
-}
-
 /// Suggestion of what to look at next.
 #[derive(Clone, Debug, Serialize)]
 struct Step {
@@ -118,49 +89,32 @@ impl Page {
             Ok(answer) => (Some(answer), None),
             Err(reason) => (None, Some(reason.to_string())),
         };
-        let work = work(snapshot, why.as_ref());
-        let energy = snapshot.energy.as_ref().map(|energy| Energy {
-            unit: energy.unit,
-            total: energy.total,
-            total_min: energy.total_min,
-            total_max: energy.total_max,
-            per_execution: work.as_ref().map(|work| energy.total / work.count as f64),
-        });
+        let headline = Headline::of(snapshot, work(snapshot, why.as_ref()));
         Self {
             schema: "nntrace-explain",
             schema_version: SCHEMA_VERSION,
             run: subject.title.to_owned(),
-            window_ns: snapshot.window.length_ns(),
             functions: TopFunctions::of(&snapshot.functions),
             threads: threads(snapshot),
             clusters: snapshot.clusters.iter().map(Cluster::new).collect(),
-            energy,
-            next: next(snapshot, work.as_ref(), why.as_ref(), subject),
-            work,
-            language_models: snapshot.language_models.clone(),
+            next: next(snapshot, headline.has_work(), why.as_ref(), subject),
+            headline,
             why,
             why_unknown,
             notes: snapshot.notes.clone(),
-            is_incomplete: snapshot.loss.makes_incomplete("functions"),
         }
     }
 }
 
 /// Returns the function that the answer is about, or else the one that takes most time.
-fn work(snapshot: &Snapshot, why: Option<&Answer>) -> Option<Work> {
-    let name = |row: &FunctionRow| format!("{}:{}", Tag::new(row.layer, row.phase), row.name);
-    let ended = || snapshot.functions.iter().filter(|row| row.count > 0);
+fn work<'a>(snapshot: &'a Snapshot, why: Option<&Answer>) -> Option<&'a FunctionRow> {
     let asked = why.and_then(|answer| {
-        ended().filter(|row| name(row) == answer.function()).max_by_key(|row| row.total_ns)
+        let ended = snapshot.functions.iter().filter(|row| row.count > 0);
+        let of_answer = ended
+            .filter(|row| format!("{}:{}", Tag::new(row.layer, row.phase), row.name) == answer.function());
+        of_answer.max_by_key(|row| row.total_ns)
     });
-    let row = asked.or_else(|| ended().max_by_key(|row| row.total_ns))?;
-    Some(Work {
-        function: name(row),
-        count: row.count,
-        p50_ns: row.p50_ns,
-        p99_ns: row.p99_ns,
-        max_ns: row.max_ns,
-    })
+    asked.or_else(|| main_function(&snapshot.functions))
 }
 
 fn threads(snapshot: &Snapshot) -> Option<ThreadTimes> {
@@ -201,14 +155,14 @@ impl Cluster {
 }
 
 /// Returns what to look at next, by what the page leaves open.
-fn next(snapshot: &Snapshot, work: Option<&Work>, why: Option<&Answer>, subject: &Subject<'_>) -> Vec<Step> {
+fn next(snapshot: &Snapshot, has_work: bool, why: Option<&Answer>, subject: &Subject<'_>) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |shows, command: String| steps.push(Step { shows, command });
     if let Some(files) = subject.files {
         if why.is_some() {
             add("every cause, and those of another function with --of", format!("nntrace-bpf why {files}"));
         }
-        if work.is_some() {
+        if has_work {
             add("every section, in a browser", format!("nntrace-bpf export {files} -o run.html"));
             add("the run with faster parts", format!("nntrace-bpf what-if {files} --speed driver=2x"));
         }

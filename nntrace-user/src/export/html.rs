@@ -22,6 +22,7 @@ use super::ThreadName;
 use crate::{
     model::{Findings, timeline::Timelines},
     report::{
+        headline::{Headline, main_function},
         snapshot::{Diagnostic, Snapshot},
         terminal_text::to_json,
     },
@@ -81,6 +82,8 @@ struct Data<'a> {
     iteration_histograms: Vec<Vec<Bin>>,
     /// Where the first of each kind of diagnostics was met, if that is known.
     diagnostic_places: Vec<Option<String>>,
+    /// Lines that sum up the run.
+    headline: Vec<String>,
     swimlane: Swimlane<'a>,
     power: Vec<PowerLane<'a>>,
 }
@@ -103,6 +106,7 @@ pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
             .map(|row| histograms::bins(row.histogram.as_ref()))
             .collect(),
         diagnostic_places: snapshot.diagnostics.iter().map(Diagnostic::place).collect(),
+        headline: Headline::of(snapshot, main_function(&snapshot.functions)).lines(),
         swimlane: Swimlane::new(findings, sections, threads),
         power: timelines.map(|timelines| power::lanes(snapshot, timelines)).unwrap_or_default(),
     };

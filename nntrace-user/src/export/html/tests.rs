@@ -69,6 +69,7 @@ fn no_text_ends_the_element_that_it_stands_in() {
     assert!(!page.contains("<!--") && !page.contains(['\u{2028}', '\0', '\u{202e}']));
     let data = data(&page);
     assert_eq!(data["title"], text);
+    assert!(data["headline"][0].as_str().unwrap().contains(" ended "), "{}", data["headline"]);
     assert_eq!(data["swimlane"]["names"][0], text);
     assert_eq!(inert(b"<a<"), br"\u003ca\u003c");
 }

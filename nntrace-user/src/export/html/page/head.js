@@ -19,6 +19,7 @@ function reportHead() {
     {},
     element('p', { class: 'tool' }, `${tool.name} ${tool.version}`),
     element('h1', {}, visible(data.title) || 'Report'),
+    data.headline.map((/** @type {string} */ line) => element('p', { class: 'headline' }, visible(line))),
     element('dl', { class: 'facts' }, shown.map(([name, text]) => element('div', {}, element('dt', {}, name), element('dd', {}, text)))),
     alerts(),
   );
