@@ -3,6 +3,7 @@
 mod counters;
 mod draining;
 mod following;
+mod open_sections;
 mod results;
 mod window;
 

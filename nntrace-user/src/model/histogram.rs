@@ -93,6 +93,12 @@ impl Times {
         Cow::Owned(of_few(self.digits, &self.few))
     }
 
+    /// Returns values of ascending times, ns, and how many times were about that.
+    #[must_use]
+    pub(crate) fn buckets(&self) -> Vec<(u64, u64)> {
+        buckets(&self.histogram())
+    }
+
     /// Returns all times as a histogram.
     #[must_use]
     pub(crate) fn into_histogram(self) -> Histogram<u32> {
@@ -118,6 +124,16 @@ pub(crate) fn empty(digits: u8) -> Histogram<u32> {
         .unwrap_or_else(|_| unreachable!("the bounds and the digits are constants that the library takes"));
     histogram.auto(true);
     histogram
+}
+
+/// Returns the middle of each bucket that has times, ns, and their number.
+#[must_use]
+pub(crate) fn buckets(histogram: &Histogram<u32>) -> Vec<(u64, u64)> {
+    let middle = |value| histogram.median_equivalent(value);
+    histogram
+        .iter_recorded()
+        .map(|step| (middle(step.value_iterated_to()), step.count_at_value().into()))
+        .collect()
 }
 
 /// Adds a time, ns.

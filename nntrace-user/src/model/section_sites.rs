@@ -3,7 +3,10 @@
 
 mod key;
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, btree_map::Entry},
+};
 
 use nntrace_common::{
     hidl_calls::Role,
@@ -20,6 +23,7 @@ use super::{
     causality,
     histogram::{FEW_DIGITS, MANY_DIGITS, Times},
     limits::Limits,
+    slowest_calls::{SlowCall, SlowestCalls},
     stacks::execution_of,
 };
 
@@ -162,6 +166,8 @@ pub(crate) struct FunctionSum {
     pub total: Total,
     /// Their own times.
     pub times: Times,
+    /// The slowest of them.
+    pub slowest: SlowestCalls,
     /// Whether earlier ones may be summed as others.
     pub is_late: bool,
 }
@@ -171,6 +177,7 @@ impl FunctionSum {
         Self {
             total: Total { count: 0, own: 0, exclusive: 0 },
             times: Times::new(FEW_DIGITS),
+            slowest: SlowestCalls::new(),
             is_late: false,
         }
     }
@@ -178,6 +185,7 @@ impl FunctionSum {
     fn merge(&mut self, other: &Self) {
         self.total.add(&other.total);
         self.times.merge(&other.times);
+        self.slowest.merge(&other.slowest);
     }
 }
 
@@ -299,6 +307,7 @@ impl Sites {
         function.total.add(&span.of_function());
         if !in_itself {
             function.times.record(own);
+            function.slowest.add(SlowCall { ns: own, begin: span.begin, tid: span.tid });
         }
     }
 
@@ -424,12 +433,21 @@ impl Sites {
 
     /// Every function of every process, by process, layer and phase, and hash of its name.
     #[must_use]
-    pub(crate) fn functions(&self) -> BTreeMap<(u32, Tag, u64), FunctionSum> {
-        let mut merged: BTreeMap<_, FunctionSum> = BTreeMap::new();
+    pub(crate) fn functions(&self) -> BTreeMap<(u32, Tag, u64), Cow<'_, FunctionSum>> {
+        let mut merged: BTreeMap<_, Cow<'_, FunctionSum>> = BTreeMap::new();
         for (key, sum, is_late) in self.functions.iter().filter(|(key, ..)| self.counts(key.pid, key.tid)) {
-            let known = merged.entry((key.pid, key.tag, key.name)).or_insert_with(FunctionSum::new);
-            known.merge(sum);
-            known.is_late |= is_late;
+            let known = match merged.entry((key.pid, key.tag, key.name)) {
+                // Nearly always there is nothing to merge, and copies of the distributions would be large.
+                Entry::Vacant(entry) => entry.insert(Cow::Borrowed(sum)),
+                Entry::Occupied(entry) => {
+                    let known = entry.into_mut();
+                    known.to_mut().merge(sum);
+                    known
+                }
+            };
+            if is_late {
+                known.to_mut().is_late = true;
+            }
         }
         merged
     }

@@ -3,8 +3,39 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{layer::Tag, stack::Class, stamp::Stamp};
+use rustc_hash::FxHashSet;
 
 use super::{Findings, marks::OpenSection, section::class_name};
+
+/// Sections that are open, from one look to the next.
+#[derive(Debug, Default)]
+pub struct OpenSections {
+    /// Thread, begin and name of those of the last look.
+    seen: FxHashSet<(u32, Stamp, u64)>,
+    /// Those that were open at the last two looks.
+    lasting: Vec<OpenSection>,
+}
+
+impl OpenSections {
+    /// Takes the sections that are open now. Those that were not at the look before are too short to be told, or may have been
+    /// read while they changed.
+    pub(crate) fn look(&mut self, open: Vec<OpenSection>) {
+        let key = |open: &OpenSection| (open.tid, open.begin, open.name);
+        let seen = open.iter().map(key).collect();
+        let before = std::mem::replace(&mut self.seen, seen);
+        self.lasting = open.into_iter().filter(|open| before.contains(&key(open))).collect();
+    }
+
+    /// Those that were open at the last two looks.
+    pub(crate) fn lasting(&self) -> &[OpenSection] {
+        &self.lasting
+    }
+
+    /// Those that were open at the last two looks, to add what is known of them.
+    pub(crate) fn lasting_mut(&mut self) -> &mut [OpenSection] {
+        &mut self.lasting
+    }
+}
 
 /// Section that had not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,12 +105,55 @@ impl Findings<'_> {
     /// threads that have sections.
     #[must_use]
     pub fn unfinished_sections(&self, threads: impl Iterator<Item = (u32, u32)>) -> Vec<UnfinishedSection> {
+        self.named(&self.marks.open, threads)
+    }
+
+    /// Returns the sections that have been open for a while, in the same order.
+    pub(crate) fn lasting_sections(&self, open: &OpenSections) -> Vec<UnfinishedSection> {
+        self.named(open.lasting(), std::iter::empty())
+    }
+
+    fn named(
+        &self,
+        open: &[OpenSection],
+        threads: impl Iterator<Item = (u32, u32)>,
+    ) -> Vec<UnfinishedSection> {
         let of_states = self.run.threads.iter().map(|thread| (thread.tid, thread.pid));
         let of_processes = self.run.processes.keys().map(|pid| (*pid, *pid));
         // Later ones win: those that have sections.
         let pids = of_processes.chain(of_states).chain(threads.map(|(pid, tid)| (tid, pid)));
         let pids: BTreeMap<u32, u32> = pids.collect();
         let name = |hash| self.marks.names.text(hash);
-        UnfinishedSection::all(&self.marks.open, name, |tid| pids.get(&tid).copied())
+        UnfinishedSection::all(open, name, |tid| pids.get(&tid).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_open_at_both_of_the_last_looks_lasts() {
+        let open = |tid, begin: u64, name| OpenSection {
+            pid: None,
+            tid,
+            begin: begin.into(),
+            name,
+            tag: None,
+            class: Class::Section,
+            slot: 0,
+        };
+        let lasting =
+            |sections: &OpenSections| sections.lasting().iter().map(|open| open.tid).collect::<Vec<_>>();
+        let mut sections = OpenSections::default();
+        sections.look(vec![open(1, 10, 5), open(2, 10, 5)]);
+        assert!(lasting(&sections).is_empty());
+        // The second thread is in another call of the same function.
+        sections.look(vec![open(1, 10, 5), open(2, 20, 5), open(3, 20, 5)]);
+        assert_eq!(lasting(&sections), [1]);
+        sections.look(vec![open(2, 20, 5), open(3, 20, 6)]);
+        assert_eq!(lasting(&sections), [2]);
+        sections.look(Vec::new());
+        assert!(lasting(&sections).is_empty());
     }
 }

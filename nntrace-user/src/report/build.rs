@@ -4,6 +4,7 @@ mod causality;
 mod dispatch_overhead;
 mod energy;
 mod full_kernel_tables;
+mod function_details;
 mod hand_overs;
 mod iterations;
 mod language_models;

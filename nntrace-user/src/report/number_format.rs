@@ -120,6 +120,12 @@ pub(crate) fn khz(khz: u32) -> String {
     format!("{digits} GHz")
 }
 
+/// A number of calls: `1 call`, `40,932 calls`.
+#[must_use]
+pub(crate) fn calls(number: u64) -> String {
+    format!("{} call{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// An energy in J, `23.5 mJ`, or in no unit, `23.5m`.
 #[must_use]
 pub(crate) fn energy(value: f64, unit: ResultUnit) -> String {

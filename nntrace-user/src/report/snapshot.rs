@@ -6,6 +6,7 @@
 mod causality;
 mod dispatch_overhead;
 mod energy;
+mod function_details;
 mod hand_overs;
 mod histogram;
 mod iterations;
@@ -30,6 +31,7 @@ pub use causality::{
 };
 pub use dispatch_overhead::{ClusterOverheadRow, DispatchOverheadRow};
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, PhaseEnergyRow, UnpricedRow};
+pub use function_details::{FunctionDetails, FunctionThreadRow, SlowCallRow};
 pub use hand_overs::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit};
 pub use histogram::TimeHistogram;
 pub use iterations::{IterationFunctionRow, IterationKey, IterationRow, SlowIterationRow};

@@ -139,6 +139,7 @@ mod tests {
             p99_ns: 34_000,
             max_ns: 560_000,
             is_partial: false,
+            details: None,
         }
     }
 

@@ -2,19 +2,14 @@
 
 use std::{path::Path, time::Duration};
 
-use nntrace_common::record::Thread;
-
 use super::Session;
-use crate::{
-    live::{
-        clock::{self, nanoseconds, wait_until},
-        kernel::{KernelError, detaching::StalledThread},
-        kernel_comparison::Verifier,
-        power::{self, StartedWindow},
-        rails::RailReader,
-        sysfs, threads,
-    },
-    model::marks::OpenSection,
+use crate::live::{
+    clock::{self, nanoseconds, wait_until},
+    kernel::{KernelError, detaching::StalledThread},
+    kernel_comparison::Verifier,
+    power::{self, StartedWindow},
+    rails::RailReader,
+    sysfs, threads,
 };
 
 /// Time from reading the kernel's counts to the end of the window, where both are compared.
@@ -108,22 +103,13 @@ impl Session {
                 self.verified = Some(verifier.compare(readings, &self.initial, end, &counts));
             }
             self.express.check_numbers(self.kernel.forwarding()?);
-            let (marks, alive) = (&mut self.model.marks, &self.alive);
-            self.kernel.visit_threads(|tid, thread| {
-                if thread.is_marked != 0 && !thread.express.is_on() {
-                    let Thread { stack, engines, .. } = thread;
-                    let unseen = engines.perhaps_ended(stack.depth());
-                    let open = stack.open_sections().saturating_sub(unseen);
-                    let frames = stack.open_frames().take(open as usize);
-                    let pid = alive.keys().copied().find(|pid| threads::is_of(*pid, tid));
-                    marks.open.extend(frames.map(|(_, frame)| OpenSection::new(pid, tid, frame, 0)));
-                }
-            })?;
-            marks.open.extend(self.express.open());
-            for open in &marks.open {
+            let mut open = self.open_sections()?;
+            for section in &mut open {
+                section.pid = section.pid.or_else(|| self.process_of(section.tid));
                 // A missing text costs the name only its words.
-                let _ = self.kernel.read_name(open.name, &mut marks.names);
+                let _ = self.kernel.read_name(section.name, &mut self.model.marks.names);
             }
+            self.model.marks.open.extend(open);
         }
         Ok(())
     }

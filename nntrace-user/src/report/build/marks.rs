@@ -1,6 +1,6 @@
 //! Rows of marks.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use nntrace_common::{layer::Tag, record::Total};
 
@@ -12,13 +12,22 @@ use crate::{
         findings::Findings,
         histogram::Times,
         run_facts::ProcessLabel,
-        section_sites::Site,
+        section_sites::{FunctionSum, Site},
     },
     report::snapshot::{
         AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
         ReportRow, StackRow, TimeHistogram, TrackRow,
     },
 };
+
+/// Function with its name.
+pub(super) struct NamedFunction<'a> {
+    /// Process, layer and phase, and the hash of the name.
+    pub(super) key: (u32, Tag, u64),
+    /// Its sections.
+    pub(super) sum: Cow<'a, FunctionSum>,
+    name: String,
+}
 
 impl Findings<'_> {
     pub(super) fn reports(&self) -> Vec<ReportRow> {
@@ -101,20 +110,17 @@ impl Findings<'_> {
     }
 
     pub(super) fn functions(&self) -> Vec<FunctionRow> {
-        let mut rows: Vec<(u32, Tag, FunctionRow)> = self
-            .marks
-            .sites
-            .functions()
+        self.sorted_functions()
             .into_iter()
-            .map(|((pid, tag, name), sum)| {
+            .map(|NamedFunction { key: (pid, tag, _), sum, name }| {
                 let times = sum.times.histogram();
                 let (least, most) = sum.times.extremes().unwrap_or_default();
                 let quantile = |q: f64| times.value_at_quantile(q).clamp(least, most);
-                let row = FunctionRow {
+                FunctionRow {
                     pid,
                     layer: tag.layer(),
                     phase: tag.phase(),
-                    name: self.marks.names.text(name),
+                    name,
                     count: sum.total.count,
                     total_ns: sum.total.own,
                     exclusive_ns: sum.total.exclusive,
@@ -122,12 +128,21 @@ impl Findings<'_> {
                     p99_ns: quantile(0.99),
                     max_ns: most,
                     is_partial: sum.is_late,
-                };
-                (pid, tag, row)
+                    details: None,
+                }
             })
+            .collect()
+    }
+
+    /// Returns the functions with their names: by process, layer and phase, and name.
+    pub(super) fn sorted_functions(&self) -> Vec<NamedFunction<'_>> {
+        let functions = self.marks.sites.functions().into_iter();
+        let mut rows: Vec<_> = functions
+            .map(|(key, sum)| NamedFunction { key, sum, name: self.marks.names.text(key.2) })
             .collect();
-        rows.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
-        rows.into_iter().map(|(.., row)| row).collect()
+        let rank = |row: &NamedFunction<'_>| (row.key.0, row.key.1);
+        rows.sort_by(|a, b| (rank(a), &a.name).cmp(&(rank(b), &b.name)));
+        rows
     }
 
     /// Returns the sums by process, thread, layer and phase; what adds to the total first.

@@ -2,15 +2,33 @@
 
 use nntrace_common::layer::Tag;
 
-use crate::{model::findings::Findings, report::snapshot::UnfinishedRow};
+use crate::{
+    model::{
+        findings::Findings,
+        unfinished_sections::{OpenSections, UnfinishedSection},
+    },
+    report::snapshot::{Snapshot, UnfinishedRow},
+};
 
 /// Rows at most: a trace that was cut may have a million.
 const MOST: usize = 100;
 
+impl Snapshot {
+    /// Adds what is open while the run goes on, as of the last two looks.
+    #[must_use]
+    pub fn with_open_sections(self, found: &Findings<'_>, open: &OpenSections) -> Self {
+        Self { unfinished: found.rows_of(found.lasting_sections(open)), ..self }
+    }
+}
+
 impl Findings<'_> {
     pub(super) fn unfinished_rows(&self) -> Vec<UnfinishedRow> {
+        self.rows_of(self.unfinished_sections(std::iter::empty()))
+    }
+
+    fn rows_of(&self, sections: Vec<UnfinishedSection>) -> Vec<UnfinishedRow> {
         let (_, end) = self.window();
-        let rows = self.unfinished_sections(std::iter::empty()).into_iter().take(MOST);
+        let rows = sections.into_iter().take(MOST);
         let rows = rows.map(|section| UnfinishedRow {
             pid: section.pid,
             tid: section.tid,

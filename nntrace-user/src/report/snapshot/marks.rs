@@ -6,7 +6,10 @@ use nntrace_common::layer::{Layer, Phase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::histogram::{TimeHistogram, or_empty};
+use super::{
+    function_details::FunctionDetails,
+    histogram::{TimeHistogram, or_empty},
+};
 use crate::model::{layer_phase_times::TimesByLayer, stacks::StackFrame};
 
 /// The contract's table of one stretch: from one `[NN_LA_PO]` to the next, all processes together. The first one also
@@ -152,6 +155,9 @@ pub struct FunctionRow {
     /// Whether earlier sections of it may be in `(others)`: it came after functions had been summed there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
+    /// Details for the live view.
+    #[serde(skip)]
+    pub details: Option<Box<FunctionDetails>>,
 }
 
 impl FunctionRow {

@@ -24,3 +24,18 @@ pub struct ThreadRow {
     /// Not known: before its first event, or where records were lost, ns.
     pub unknown_ns: u64,
 }
+
+impl ThreadRow {
+    /// Returns the part of the window that it lived in, ns.
+    #[must_use]
+    pub(crate) const fn lived_ns(&self) -> u64 {
+        let awake = self.on_cpu_ns.saturating_add(self.runnable_ns);
+        awake.saturating_add(self.asleep_ns()).saturating_add(self.unknown_ns)
+    }
+
+    /// Returns the time asleep, ns.
+    #[must_use]
+    pub(crate) const fn asleep_ns(&self) -> u64 {
+        self.sleeping_ns.saturating_add(self.uninterruptible_ns)
+    }
+}

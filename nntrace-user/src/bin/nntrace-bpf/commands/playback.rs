@@ -29,7 +29,8 @@ type Reader = JoinHandle<Result<(), ReadError>>;
 /// Shows the states of a recording one after the other, this many times as fast as the run was.
 pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mut Output) -> Result<()> {
     let mut end = EndSignals::catch()?;
-    let (mut states, reader) = read(folder, options)?;
+    let on_screen = matches!(output, Output::Screen(_));
+    let (mut states, reader) = read(folder, options, on_screen)?;
     let begun = Instant::now();
     let mut last = None;
     while let Some(State { elapsed, snapshot }) = states.recv().await {
@@ -39,7 +40,7 @@ pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mu
             () = end.recv() => return Ok(()),
         }
         let shown = health(&snapshot, None);
-        last = matches!(output, Output::Screen(_)).then(|| snapshot.clone());
+        last = on_screen.then(|| snapshot.clone());
         if output.update(snapshot, shown)?.is_break() {
             return Ok(());
         }
@@ -58,13 +59,16 @@ pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mu
 }
 
 /// Starts a thread that reads the states, one ahead of what is shown.
-fn read(folder: &Path, options: ReplayOptions) -> Result<(mpsc::Receiver<State>, Reader)> {
+fn read(folder: &Path, options: ReplayOptions, on_screen: bool) -> Result<(mpsc::Receiver<State>, Reader)> {
     let (sender, receiver) = mpsc::channel(1);
     let folder = folder.to_owned();
     let reader = thread::Builder::new().name("nntrace-replay".into()).spawn(move || {
         record::play(&folder, &options, |recorded| {
             let elapsed = Duration::from_nanos(recorded.elapsed_ns());
-            let state = State { elapsed, snapshot: Snapshot::of(&recorded.findings()) };
+            let findings = recorded.findings();
+            let snapshot = Snapshot::of(&findings);
+            let snapshot = if on_screen { snapshot.with_function_details(&findings) } else { snapshot };
+            let state = State { elapsed, snapshot };
             // Nobody receives any more when the user has left.
             if sender.blocking_send(state).is_ok() {
                 ControlFlow::Continue(())

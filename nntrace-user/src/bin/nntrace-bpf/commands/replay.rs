@@ -69,7 +69,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         snapshot = snapshot.with_dispatch_overhead(&findings, timelines.as_ref());
     }
     if wants_screen && cli.speed.is_none() {
-        runtime.block_on(look(&snapshot))?;
+        runtime.block_on(look(snapshot.clone().with_function_details(&findings)))?;
     }
     // What is shown may fail (on a full disk, or a terminal that is gone): the files do not depend on it.
     files.write(&Found {
@@ -137,10 +137,11 @@ async fn play(request: &Request<'_>, speed: Speed, wants_screen: bool, output: &
 }
 
 /// Shows the results on the terminal until the user has seen enough.
-async fn look(snapshot: &Snapshot) -> Result<()> {
+async fn look(snapshot: Snapshot) -> Result<()> {
     let mut end = EndSignals::catch()?;
     let mut screen = Screen::enter(App::new())?;
-    screen.update(snapshot.clone(), health(snapshot, Some("replay; q quits")))?;
+    let shown = health(&snapshot, Some("replay; q quits"));
+    screen.update(snapshot, shown)?;
     tokio::select! {
         left = screen.until_left() => left,
         () = end.recv() => Ok(()),

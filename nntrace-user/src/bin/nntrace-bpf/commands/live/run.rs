@@ -15,6 +15,7 @@ use nntrace_user::{
         session::Session,
         target::{PidFd, Process, Running},
     },
+    model::unfinished_sections::OpenSections,
     record::Cause,
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
@@ -58,6 +59,8 @@ pub(super) struct Run {
     pub(super) scrapes: Option<Scrapes>,
     pub(super) otlp: Option<OtlpMetrics>,
     pub(super) target: String,
+    /// Sections that are open, for the live view.
+    pub(super) open: OpenSections,
     /// Why nothing new will come.
     pub(super) ended: Option<String>,
     /// Whether nothing to probe was found when the run began, and the user does not know yet.
@@ -222,6 +225,10 @@ impl Run {
     /// Shows what there is; breaks off when nobody reads it any more.
     fn update(&mut self) -> Result<ControlFlow<()>> {
         self.take_back_if_found();
+        let on_screen = matches!(self.output, Output::Screen(_));
+        if on_screen && self.ended.is_none() {
+            self.session.look_at_open(&mut self.open)?;
+        }
         let findings = self.session.findings()?;
         if let Some(recording) = &mut self.recording {
             recording.checkpoint(&findings);
@@ -233,7 +240,11 @@ impl Run {
         if let Some(otlp) = &mut self.otlp {
             otlp.offer(&findings, &snapshot);
         }
-        if matches!(self.output, Output::Screen(_)) {
+        if on_screen {
+            snapshot = snapshot.with_function_details(&findings);
+            if self.ended.is_none() {
+                snapshot = snapshot.with_open_sections(&findings, &self.open);
+            }
             snapshot.notes.extend(probe_share::warning(&snapshot));
             snapshot.notes.extend(logging::kept());
         }
