@@ -45,6 +45,7 @@ pub mod section;
 pub mod section_filter;
 pub(crate) mod section_sites;
 pub mod section_statistics;
+pub(crate) mod slowest_calls;
 pub(crate) mod small_counts;
 pub(crate) mod small_map;
 pub(crate) mod stacked_functions;

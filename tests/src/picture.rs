@@ -9,6 +9,47 @@ pub const COLUMNS: u16 = 100;
 /// Size of the terminal in the project's own picture, cells.
 pub const ROWS: u16 = 26;
 
+/// Picture in the documentation, of a view of the terminal interface on the example network.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Name of the file.
+    pub file: &'static str,
+    /// Keys that lead to it, by tmux's names.
+    pub keys: &'static [&'static str],
+    /// Text of the line under the tabs, which is the interface's own.
+    pub head: &'static str,
+    /// Description of the picture, for those who do not see it.
+    pub title: &'static str,
+}
+
+/// The pictures, in an order in which the keys of each lead on from the one before.
+pub const VIEWS: [View; 5] = [
+    View { file: "screen.svg", keys: &["1"], head: "layer", title: "Time by layer and phase" },
+    View { file: "screen-cpus.svg", keys: &["2"], head: "unit", title: "States of CPUs and clusters" },
+    View { file: "screen-functions.svg", keys: &["4"], head: "excl", title: "Time by function" },
+    View {
+        file: "screen-function.svg",
+        keys: &["Enter"],
+        head: "Esc: all functions",
+        title: "A function: its distribution, its slowest calls, its threads",
+    },
+    View { file: "screen-threads.svg", keys: &["5"], head: "runnable", title: "States of threads" },
+];
+
+impl View {
+    /// Whether a screen shows it.
+    #[must_use]
+    pub fn is_on(&self, screen: &str) -> bool {
+        screen.lines().nth(HEAD).is_some_and(|line| line.contains(self.head))
+    }
+}
+
+/// Line under the tabs, from 0.
+const HEAD: usize = 3;
+
+/// Arguments of the profiler, before `--`, and of the example network, with which the pictures are taken.
+pub const ARGUMENTS: [&str; 2] = ["--interval 500ms --level sched", "--quiet --seconds"];
+
 /// Width of a cell, pixels.
 const WIDTH: u16 = 9;
 /// Height of a cell, pixels.

@@ -33,8 +33,8 @@ const FLOORS: [(&str, &[&str]); 14] = [
 ];
 
 /// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
-/// `pub use` as one. What has to grow the interface says so here: the last were sections that had not ended.
-const PUBLIC_ITEMS: usize = 867;
+/// `pub use` as one. What has to grow the interface says so here: the last were what the live view shows of a function.
+const PUBLIC_ITEMS: usize = 875;
 
 /// Lines that a file of Rust has at most.
 const LONGEST_FILE: usize = 500;

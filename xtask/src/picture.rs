@@ -26,7 +26,7 @@ pub fn render() -> Result<()> {
     run(cargo("build").arg("--quiet"))?;
     let programs = target_dir()?.join("debug");
     let mut screen = command(programs.join("tui-picture"));
-    screen.arg(Path::new(FOLDER).join("screen.svg"));
+    screen.arg(FOLDER);
     run(&mut as_root(screen)?)?;
 
     let recording = record(&programs)?;

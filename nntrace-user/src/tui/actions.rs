@@ -23,7 +23,8 @@ pub(crate) enum Action {
     ReverseSort,
     /// Keep the numbers still, or go on.
     Pause,
-    /// Show the functions of the selected layer and phase, or of the innermost of the selected stack.
+    /// Show the functions of the selected layer and phase, or of the innermost of the selected stack; of a function, all that
+    /// is known of it.
     Open,
     /// Type a part of the names of the functions that are shown.
     Filter,
@@ -39,7 +40,7 @@ impl Action {
     pub(crate) const fn applies_to(self, view: View) -> bool {
         match self {
             Self::NextSort | Self::ReverseSort => !matches!(view, View::Cpus),
-            Self::Open => matches!(view, View::Phases | View::Stacks),
+            Self::Open => matches!(view, View::Phases | View::Stacks | View::Functions),
             Self::Filter => matches!(view, View::Functions),
             _ => true,
         }
@@ -75,11 +76,16 @@ pub(crate) enum View {
     Stacks,
     /// Time by function.
     Functions,
+    /// States of threads.
+    Threads,
+    /// Energy by cluster, layer and phase.
+    Energy,
 }
 
 impl View {
     /// Every view.
-    pub(crate) const ALL: [Self; 4] = [Self::Phases, Self::Cpus, Self::Stacks, Self::Functions];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Phases, Self::Cpus, Self::Stacks, Self::Functions, Self::Threads, Self::Energy];
 
     /// The word on its tab.
     #[must_use]
@@ -89,6 +95,8 @@ impl View {
             Self::Cpus => "CPUs",
             Self::Stacks => "Stacks",
             Self::Functions => "Functions",
+            Self::Threads => "Threads",
+            Self::Energy => "Energy",
         }
     }
 

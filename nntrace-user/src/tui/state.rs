@@ -1,15 +1,21 @@
 //! State of the interface, without a word about how it is drawn.
 
+mod added;
 pub(crate) mod cpus;
+pub(crate) mod energy;
 pub(crate) mod functions;
 pub(crate) mod histogram;
 mod list;
 pub(crate) mod phases;
 pub(crate) mod stacks;
+pub(crate) mod table;
+pub(crate) mod threads;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use self::added::Added;
 use self::phases::PhaseKey;
+use self::table::Lines;
 use crate::report::snapshot::Snapshot;
 use crate::tui::actions::{Action, Motion};
 pub(crate) use crate::tui::actions::{Overlay, View};
@@ -23,8 +29,8 @@ pub(crate) struct Sample {
     pub snapshot: Snapshot,
     /// The state of the collector.
     pub health: Health,
-    /// Exclusive time of each function since the snapshot before, ns; empty for the first snapshot.
-    pub added_ns: Vec<u64>,
+    /// Times that came since the snapshot before.
+    pub added: Added,
 }
 
 /// Everything that the interface shows and remembers.
@@ -52,6 +58,10 @@ pub(crate) struct State {
     pub stacks: stacks::Stacks,
     /// The functions view.
     pub functions: functions::Functions,
+    /// The threads view.
+    pub threads: threads::Threads,
+    /// The energy view.
+    pub energy: energy::Energy,
     /// Name of the last key, where it does nothing in this view.
     pub key_without_action: Option<String>,
 }
@@ -60,8 +70,8 @@ impl State {
     /// Takes the newest sample; it is shown at once, or after the pause.
     pub(crate) fn update(&mut self, snapshot: Snapshot, health: Health) {
         let before = self.pending.as_ref().or(self.shown.as_ref());
-        let added_ns = before.map(|before| functions::added(&before.snapshot, &snapshot)).unwrap_or_default();
-        let sample = Sample { snapshot, health, added_ns };
+        let added = before.map(|before| Added::since(&before.snapshot, &snapshot)).unwrap_or_default();
+        let sample = Sample { snapshot, health, added };
         if self.paused && self.shown.is_some() {
             self.pending = Some(sample);
         } else {
@@ -80,10 +90,24 @@ impl State {
     #[must_use]
     pub(crate) fn position(&self) -> (usize, usize) {
         match self.view {
-            View::Phases => (self.phases.list.index(), self.phases.list.keys().len()),
-            View::Cpus => (self.cpus.list.index(), self.cpus.list.keys().len()),
-            View::Stacks => (self.stacks.list.index(), self.stacks.list.keys().len()),
-            View::Functions => (self.functions.list.index(), self.functions.list.keys().len()),
+            View::Phases => self.phases.position(),
+            View::Cpus => Lines::position(&self.cpus),
+            View::Stacks => self.stacks.position(),
+            View::Functions => self.functions.table.position(),
+            View::Threads => self.threads.position(),
+            View::Energy => self.energy.position(),
+        }
+    }
+
+    /// The lines of the view.
+    fn lines(&mut self) -> &mut dyn Lines {
+        match self.view {
+            View::Phases => &mut self.phases,
+            View::Cpus => &mut self.cpus,
+            View::Stacks => &mut self.stacks,
+            View::Functions => &mut self.functions.table,
+            View::Threads => &mut self.threads,
+            View::Energy => &mut self.energy,
         }
     }
 
@@ -103,22 +127,11 @@ impl State {
             }
             Action::Move(motion) => self.go(motion),
             Action::NextSort => {
-                match self.view {
-                    View::Phases => self.phases.next_sort(),
-                    View::Stacks => self.stacks.next_sort(),
-                    View::Functions => self.functions.next_sort(),
-                    // CPUs have an order of their own.
-                    View::Cpus => {}
-                }
+                self.lines().next_sort();
                 self.refresh();
             }
             Action::ReverseSort => {
-                match self.view {
-                    View::Phases => self.phases.reversed = !self.phases.reversed,
-                    View::Stacks => self.stacks.reversed = !self.stacks.reversed,
-                    View::Functions => self.functions.reversed = !self.functions.reversed,
-                    View::Cpus => {}
-                }
+                self.lines().reverse();
                 self.refresh();
             }
             Action::Pause => {
@@ -129,33 +142,46 @@ impl State {
                 }
             }
             Action::Open => self.open(),
-            Action::Filter => self.functions.is_typing = self.overlay.is_none(),
+            Action::Filter => {
+                self.functions.is_typing = self.overlay.is_none();
+                self.functions.is_open = false;
+            }
         }
         Flow::Continue
     }
 
-    /// Closes the overlay, or else ends the filter, or else the program.
+    /// Closes the overlay, or else the function, or else ends the filter, or else the program.
     fn back(&mut self) -> Flow {
         if self.overlay.take().is_none() {
-            if self.view != View::Functions || !self.functions.is_filtered() {
+            if self.view != View::Functions {
                 return Flow::Quit;
             }
-            self.functions.show_all();
-            self.refresh();
+            if !std::mem::take(&mut self.functions.is_open) {
+                if !self.functions.is_filtered() {
+                    return Flow::Quit;
+                }
+                self.functions.show_all();
+                self.refresh();
+            }
         }
         Flow::Continue
     }
 
-    /// Shows the functions of the selected line.
+    /// Shows the functions of the selected line; of a function, what is known of it, or the list again.
     fn open(&mut self) {
         let Some(shown) = self.shown.as_ref().filter(|_| self.overlay.is_none()) else { return };
         let of = match self.view {
             View::Phases => self.phases.list.selected().copied(),
             View::Stacks => self.stacks.row(&shown.snapshot).and_then(PhaseKey::of_stack),
-            View::Cpus | View::Functions => None,
+            View::Functions => {
+                self.functions.is_open = !self.functions.is_open && self.functions.table.selected().is_some();
+                None
+            }
+            View::Cpus | View::Threads | View::Energy => None,
         };
         if of.is_some() {
             self.functions.show_all();
+            self.functions.is_open = false;
             self.functions.of = of;
             self.show(View::Functions);
             self.refresh();
@@ -211,20 +237,17 @@ impl State {
             self.overlay_scroll = list::moved(self.overlay_scroll, motion, page).min(furthest);
             return;
         }
-        match self.view {
-            View::Phases => self.phases.list.go(motion),
-            View::Cpus => self.cpus.list.go(motion),
-            View::Stacks => self.stacks.list.go(motion),
-            View::Functions => self.functions.list.go(motion),
-        }
+        self.lines().go(motion);
     }
 
     fn refresh(&mut self) {
         if let Some(sample) = &self.shown {
-            self.phases.refresh(&sample.snapshot);
-            self.cpus.refresh(&sample.snapshot);
-            self.stacks.refresh(&sample.snapshot);
+            self.phases.refresh(sample);
+            self.cpus.refresh(sample);
+            self.stacks.refresh(sample);
             self.functions.refresh(sample);
+            self.threads.refresh(sample);
+            self.energy.refresh(sample);
         }
     }
 }

@@ -40,7 +40,7 @@ fn press(app: &mut App, keys: &str) {
 fn every_size_and_view_can_be_drawn() {
     let (snapshot, health) = sample::lossy();
     let mut app = app(snapshot, Health { ended: Some("over".to_owned()), ..health });
-    for keys in ["1G", "2", "2G", "3G", "4G", "4/x", "?", "d"] {
+    for keys in ["1G", "2", "2G", "3G", "4G", "4/x", "5", "6", "?", "d"] {
         press(&mut app, keys);
         for (width, height) in
             (60..170).step_by(7).flat_map(|width| (15..40).map(move |height| (width, height)))
@@ -122,7 +122,7 @@ fn escape_ends_the_filter_first() {
     let mut app = usual();
     let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
     press(&mut app, "4/fc");
-    let one = |app: &App| (app.state.functions.order.len(), app.state.view);
+    let one = |app: &App| (app.state.functions.table.order.len(), app.state.view);
     assert_eq!(one(&app), (1, View::Functions), "letters go to the filter");
     // Backspace takes letters back, and movements are movements.
     for code in [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Char('q'), KeyCode::Down] {
@@ -145,14 +145,58 @@ fn enter_leads_from_a_phase_and_a_stack_to_their_functions() {
         assert_eq!(app.state.view, View::Functions);
         let of = app.state.functions.of.unwrap();
         assert_eq!((of.pid, of.layer.name()), (1234, expected), "{keys}");
-        assert_eq!(app.state.functions.order.len(), 5, "its operators");
+        assert_eq!(app.state.functions.table.order.len(), 5, "its operators");
     }
+}
+
+#[test]
+fn enter_opens_a_function_and_escape_closes_it() {
+    let mut app = usual();
+    press(&mut app, "4");
+    let list = screen(&mut app, 80, 24);
+    let enter = |app: &mut App| assert_eq!(app.on_key(KeyCode::Enter.into()), Flow::Continue);
+    enter(&mut app);
+    let opened = screen(&mut app, 80, 24);
+    assert_ne!(list.buffer(), opened.buffer());
+    press(&mut app, "j");
+    assert_ne!(opened.buffer(), screen(&mut app, 80, 24).buffer(), "the next function");
+    press(&mut app, "k");
+    assert_eq!(app.on_key(KeyCode::Esc.into()), Flow::Continue);
+    assert_eq!(list.buffer(), screen(&mut app, 80, 24).buffer());
+    // The filter, and the way from a phase, lead to the list.
+    enter(&mut app);
+    press(&mut app, "/");
+    assert!(!app.state.functions.is_open);
+    assert_eq!(app.on_key(KeyCode::Esc.into()), Flow::Continue);
+    enter(&mut app);
+    enter(&mut app);
+    assert!(!app.state.functions.is_open, "again closes it");
+    enter(&mut app);
+    press(&mut app, "1");
+    enter(&mut app);
+    assert_eq!((app.state.view, app.state.functions.is_open), (View::Functions, false));
+}
+
+#[test]
+fn threads_are_known_from_one_interval_to_the_next() {
+    let mut before = sample::with_resources(sample::snapshot(1));
+    let mut app = app(before.clone(), sample::health());
+    // The second thread with the id of another has run since, and a new one came before all.
+    let reused = before.threads.len() - 1;
+    before.threads[reused].on_cpu_ns += 500;
+    let first = crate::report::snapshot::ThreadRow { tid: 900, on_cpu_ns: 70, ..before.threads[0].clone() };
+    before.threads.insert(0, first);
+    before.window.end_ns += 1_000;
+    app.update(before, sample::health());
+    let added = &app.state.shown.as_ref().unwrap().added;
+    let ran: Vec<_> = added.threads.iter().enumerate().filter(|(_, ns)| **ns > 0).collect();
+    assert_eq!((ran, added.interval_ns), (vec![(0, &70), (reused + 1, &500)], 1_000));
 }
 
 #[test]
 fn the_time_of_the_last_interval_is_what_was_added() {
     let mut app = usual();
-    assert!(app.state.shown.as_ref().unwrap().added_ns.is_empty(), "nothing to compare with");
+    assert!(app.state.shown.as_ref().unwrap().added.functions.is_empty(), "nothing to compare with");
     let mut next = sample::snapshot(1);
     next.functions[3].exclusive_ns += 70;
     next.functions[1].exclusive_ns -= 1;
@@ -165,7 +209,7 @@ fn the_time_of_the_last_interval_is_what_was_added() {
     let mut expected = vec![0; next.functions.len()];
     (expected[3], expected[next.functions.len() - 1]) = (70, 5);
     app.update(next, sample::health());
-    assert_eq!(app.state.shown.as_ref().unwrap().added_ns, expected);
+    assert_eq!(app.state.shown.as_ref().unwrap().added.functions, expected);
     // After a pause it is that of the last interval too, and not of the pause.
     press(&mut app, " ");
     app.update(sample::snapshot(1), sample::health());
@@ -173,9 +217,9 @@ fn the_time_of_the_last_interval_is_what_was_added() {
     last.functions[3].exclusive_ns += 70;
     app.update(last, sample::health());
     press(&mut app, " ");
-    assert_eq!(app.state.shown.as_ref().unwrap().added_ns.iter().sum::<u64>(), 70);
+    assert_eq!(app.state.shown.as_ref().unwrap().added.functions.iter().sum::<u64>(), 70);
     press(&mut app, "4s");
-    assert_eq!(app.state.functions.order[0], 3, "sorted by it");
+    assert_eq!(app.state.functions.table.order[0], 3, "sorted by it");
 }
 
 #[test]
@@ -233,7 +277,7 @@ fn losses_stand_out_without_colours_too() {
         let mut app = App::with_theme(Theme::new(colour));
         let (snapshot, health) = sample::lossy();
         app.update(snapshot, health);
-        for keys in ["1", "2", "3", "4", "d", "?"] {
+        for keys in ["1", "2", "3", "4", "5", "6", "d", "?"] {
             press(&mut app, keys);
             let backend = screen(&mut app, 80, 24);
             let lost = &backend.buffer()[(2, 1)];

@@ -4,14 +4,18 @@ mod chart;
 mod concurrency;
 mod cpu_details;
 mod cpus;
+mod energy;
 mod frame;
+mod function;
 mod functions;
+mod open_sections;
 mod overlay;
 mod phases;
 mod rails;
 mod stacks;
 mod text;
 mod theme;
+mod threads;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -19,7 +23,7 @@ use ratatui::text::Line;
 
 pub(crate) use self::theme::Theme;
 
-use crate::report::snapshot::{MarksSeen, Snapshot};
+use crate::report::snapshot::{MarksSeen, Snapshot, SourceKind};
 use crate::tui::state::{State, View};
 
 /// Below this nothing would be readable.
@@ -56,6 +60,8 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
             View::Cpus => cpus::draw(&mut state.cpus, sample, theme, body, buffer),
             View::Stacks => stacks::draw(&mut state.stacks, sample, theme, body, buffer),
             View::Functions => functions::draw(&mut state.functions, sample, theme, body, buffer),
+            View::Threads => threads::draw(&mut state.threads, sample, theme, body, buffer),
+            View::Energy => energy::draw(&mut state.energy, sample, theme, body, buffer),
         },
     }
     state.shown = sample;
@@ -73,6 +79,15 @@ fn no_marks(snapshot: &Snapshot, ended: bool) -> &'static str {
         "no marks were seen; d shows notes that may say why"
     } else {
         "waiting for marks..."
+    }
+}
+
+/// Text in the place of what only context switches show.
+fn no_context_switches(snapshot: &Snapshot) -> &'static str {
+    if snapshot.source.kind == SourceKind::Live {
+        "context switches are not traced: start with --level sched"
+    } else {
+        "this input has no context switches; a run records them with --level sched"
     }
 }
 

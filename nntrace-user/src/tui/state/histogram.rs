@@ -1,7 +1,5 @@
 //! The distribution of one row's times, cut into equal steps of the logarithm.
 
-use crate::report::snapshot::TimeHistogram;
-
 /// A distribution in this many steps of equal ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Buckets {
@@ -22,27 +20,20 @@ fn fraction(ns: f64, low: f64, high: f64) -> f64 {
 }
 
 impl Buckets {
-    /// Cuts a distribution into `steps` buckets that cover all of it; `None` without frames or steps.
+    /// Cuts a distribution (ascending times, ns, each with its number of frames) into `steps` buckets that cover all of it;
+    /// `None` without frames or steps.
     #[must_use]
-    pub(crate) fn of(histogram: &TimeHistogram, steps: usize) -> Option<Self> {
-        let values: Vec<(f64, u64)> = histogram
-            .iter_recorded()
-            // The logarithm knows no zero: less than a nanosecond counts as one.
-            .map(|step| {
-                (
-                    histogram.median_equivalent(step.value_iterated_to()).max(1) as f64,
-                    step.count_at_value().into(),
-                )
-            })
-            .collect();
-        let (&(low, _), &(high, _)) = (values.first()?, values.last()?);
+    pub(crate) fn of(times: &[(u64, u64)], steps: usize) -> Option<Self> {
+        // The logarithm knows no zero: less than a nanosecond counts as one.
+        let known = |&(ns, count): &(u64, u64)| (ns.max(1) as f64, count);
+        let ((low, _), (high, _)) = (times.first().map(known)?, times.last().map(known)?);
         if steps == 0 {
             return None;
         }
         let widen = (LEAST_RATIO / (high / low)).max(1.0).sqrt();
         let (low, high) = (low / widen, high * widen);
         let mut counts = vec![0_u64; steps];
-        for (ns, count) in values {
+        for (ns, count) in times.iter().map(known) {
             let position = fraction(ns, low, high) * steps as f64;
             #[allow(clippy::cast_sign_loss, reason = "a fraction of the range is not negative")]
             let step = (position as usize).min(steps - 1);
@@ -69,12 +60,10 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::tests::sample::histogram;
 
     #[test]
     fn every_frame_is_in_some_bucket() {
-        let histogram = histogram(&[(900, 3), (12_000, 40), (1_000_000, 5)]);
-        let buckets = Buckets::of(&histogram, 30).unwrap();
+        let buckets = Buckets::of(&[(900, 3), (12_000, 40), (1_000_000, 5)], 30).unwrap();
         assert_eq!(buckets.counts.iter().sum::<u64>(), 48);
         assert_eq!((buckets.counts[0], buckets.counts[29], buckets.most()), (3, 5, 40));
         assert_eq!(buckets.counts[buckets.column(12_000.0).unwrap()], 40);
@@ -84,15 +73,14 @@ mod tests {
 
     #[test]
     fn a_single_value_is_a_peak_in_the_middle() {
-        let buckets = Buckets::of(&histogram(&[(5_000, 7)]), 9).unwrap();
+        let buckets = Buckets::of(&[(5_000, 7)], 9).unwrap();
         assert_eq!(buckets.counts, [0, 0, 0, 0, 7, 0, 0, 0, 0]);
     }
 
     #[test]
     fn zero_and_no_steps_and_nothing_are_survived() {
-        let zero = histogram(&[(0, 2)]);
-        assert_eq!(Buckets::of(&zero, 3).unwrap().counts, [0, 2, 0]);
-        assert_eq!(Buckets::of(&zero, 0), None);
-        assert_eq!(Buckets::of(&histogram(&[]), 3), None);
+        assert_eq!(Buckets::of(&[(0, 2)], 3).unwrap().counts, [0, 2, 0]);
+        assert_eq!(Buckets::of(&[(0, 2)], 0), None);
+        assert_eq!(Buckets::of(&[], 3), None);
     }
 }

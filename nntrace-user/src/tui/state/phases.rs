@@ -2,7 +2,8 @@
 
 use nntrace_common::layer::{Layer, Phase};
 
-use super::list::List;
+use super::Sample;
+use super::table::{Column, Table};
 use crate::report::snapshot::{PhaseRow, Snapshot, StackRow};
 
 /// Identity of a row from one snapshot to the next.
@@ -28,11 +29,10 @@ impl PhaseKey {
     }
 }
 
-/// The columns that rows can be sorted by, in the order in which the key goes through them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The columns that rows can be sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PhaseSort {
     /// Exclusive time.
-    #[default]
     Exclusive,
     /// Total time.
     Total,
@@ -48,21 +48,12 @@ pub(crate) enum PhaseSort {
     Name,
 }
 
-impl PhaseSort {
-    const fn next(self) -> Self {
-        match self {
-            Self::Exclusive => Self::Total,
-            Self::Total => Self::Count,
-            Self::Count => Self::P50,
-            Self::P50 => Self::P99,
-            Self::P99 => Self::Max,
-            Self::Max => Self::Name,
-            Self::Name => Self::Exclusive,
-        }
-    }
+impl Column for PhaseSort {
+    const ALL: &'static [Self] =
+        &[Self::Exclusive, Self::Total, Self::Count, Self::P50, Self::P99, Self::Max, Self::Name];
 
-    /// The number that is sorted by; what is not known is less than everything known.
-    const fn value(self, row: &PhaseRow) -> Option<u64> {
+    fn value(self, sample: &Sample, row: usize) -> Option<u64> {
+        let row = &sample.snapshot.phases[row];
         match self {
             Self::Exclusive => Some(row.exclusive_ns),
             Self::Total => Some(row.total_ns),
@@ -75,52 +66,27 @@ impl PhaseSort {
     }
 }
 
-/// The state of the phases view.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Phases {
-    /// The rows and the selected one.
-    pub list: List<PhaseKey>,
-    /// The column that rows are sorted by.
-    pub sort: PhaseSort,
-    /// Whether the smallest comes first (for names: the last).
-    pub reversed: bool,
-    /// Indices into the snapshot's rows, in the order of the list. Rows of one process stand together.
-    pub order: Vec<usize>,
-}
+/// The state of the phases view. Rows of one process stand together.
+pub(crate) type Phases = Table<PhaseKey, PhaseSort>;
 
 impl Phases {
     /// Takes over a new snapshot, or a new order.
-    pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
-        let rows = &snapshot.phases;
+    pub(super) fn refresh(&mut self, sample: &Sample) {
+        let rows = &sample.snapshot.phases;
         let mut processes = Vec::new();
         for row in rows {
             if !processes.contains(&row.pid) {
                 processes.push(row.pid);
             }
         }
-        let process = |row: &PhaseRow| processes.iter().position(|&pid| pid == row.pid);
-        self.order = (0..rows.len()).collect();
-        // A stable sort: equal rows keep the snapshot's order, so that they do not dance.
-        self.order.sort_by(|&a, &b| {
-            let (a, b) = if self.reversed { (b, a) } else { (a, b) };
-            self.sort.value(&rows[b]).cmp(&self.sort.value(&rows[a]))
-        });
-        if self.reversed && self.sort == PhaseSort::Name {
-            self.order.reverse();
-        }
-        self.order.sort_by_key(|&index| process(&rows[index]));
-        self.list.set_keys(self.order.iter().map(|&index| PhaseKey::of(&rows[index])).collect());
+        self.arrange(sample, 0..rows.len());
+        self.order.sort_by_key(|&row| processes.iter().position(|&pid| pid == rows[row].pid));
+        self.identify(|row| PhaseKey::of(&rows[row]));
     }
 
     /// The selected row.
     #[must_use]
     pub(crate) fn row<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a PhaseRow> {
-        snapshot.phases.get(*self.order.get(self.list.index())?)
-    }
-
-    /// Sorts by the next column, largest first.
-    pub(crate) fn next_sort(&mut self) {
-        self.sort = self.sort.next();
-        self.reversed = false;
+        snapshot.phases.get(self.selected()?)
     }
 }

@@ -1,6 +1,7 @@
 //! The stacks view: its rows in order, and how they are sorted.
 
-use super::list::List;
+use super::Sample;
+use super::table::{Column, Table};
 use crate::report::snapshot::{Snapshot, StackFrame, StackRow};
 
 /// Identity of a stack from one snapshot to the next.
@@ -12,11 +13,10 @@ pub(crate) struct StackKey {
     pub path: Vec<StackFrame>,
 }
 
-/// The columns that stacks can be sorted by, in the order in which the key goes through them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The columns that stacks can be sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackSort {
     /// Exclusive time.
-    #[default]
     Exclusive,
     /// Total time.
     Total,
@@ -26,60 +26,34 @@ pub(crate) enum StackSort {
     Path,
 }
 
-impl StackSort {
-    const fn value(self, row: &StackRow) -> u64 {
+impl Column for StackSort {
+    const ALL: &'static [Self] = &[Self::Exclusive, Self::Total, Self::Count, Self::Path];
+
+    fn value(self, sample: &Sample, row: usize) -> Option<u64> {
+        let row = &sample.snapshot.stacks[row];
         match self {
-            Self::Exclusive => row.exclusive_ns,
-            Self::Total => row.total_ns,
-            Self::Count => row.count,
-            Self::Path => 0,
+            Self::Exclusive => Some(row.exclusive_ns),
+            Self::Total => Some(row.total_ns),
+            Self::Count => Some(row.count),
+            Self::Path => None,
         }
     }
 }
 
 /// The state of the stacks view.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stacks {
-    /// The stacks and the selected one.
-    pub list: List<StackKey>,
-    /// The column that stacks are sorted by.
-    pub sort: StackSort,
-    /// Whether the smallest comes first (for paths: the last).
-    pub reversed: bool,
-    /// Indices into the snapshot's stacks, in the order of the list.
-    pub order: Vec<usize>,
-}
+pub(crate) type Stacks = Table<StackKey, StackSort>;
 
 impl Stacks {
     /// Takes over a new snapshot, or a new order.
-    pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
-        let rows = &snapshot.stacks;
-        self.order = (0..rows.len()).collect();
-        self.order.sort_by(|&a, &b| {
-            let (a, b) = if self.reversed { (b, a) } else { (a, b) };
-            self.sort.value(&rows[b]).cmp(&self.sort.value(&rows[a]))
-        });
-        if self.reversed && self.sort == StackSort::Path {
-            self.order.reverse();
-        }
-        let key = |&index: &usize| StackKey { pid: rows[index].pid, path: rows[index].path.clone() };
-        self.list.set_keys(self.order.iter().map(key).collect());
+    pub(super) fn refresh(&mut self, sample: &Sample) {
+        let rows = &sample.snapshot.stacks;
+        self.arrange(sample, 0..rows.len());
+        self.identify(|row| StackKey { pid: rows[row].pid, path: rows[row].path.clone() });
     }
 
     /// The selected stack.
     #[must_use]
     pub(crate) fn row<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a StackRow> {
-        snapshot.stacks.get(*self.order.get(self.list.index())?)
-    }
-
-    /// Sorts by the next column, largest first.
-    pub(crate) fn next_sort(&mut self) {
-        self.reversed = false;
-        self.sort = match self.sort {
-            StackSort::Exclusive => StackSort::Total,
-            StackSort::Total => StackSort::Count,
-            StackSort::Count => StackSort::Path,
-            StackSort::Path => StackSort::Exclusive,
-        };
+        snapshot.stacks.get(self.selected()?)
     }
 }

@@ -1,5 +1,9 @@
 //! Made-up results with numbers as a board would give them.
 
+mod resources;
+
+pub(crate) use resources::with_resources;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -114,6 +118,7 @@ fn functions(of: &PhaseRow, names: &[(&str, u64)]) -> impl Iterator<Item = Funct
             p99_ns: time(of.p99_ns),
             max_ns: time(of.max_ns),
             is_partial: name == "(others)",
+            details: None,
         }
     })
 }

@@ -4,12 +4,35 @@ use nntrace_common::layer::{Layer, Phase, Tag};
 use ratatui::crossterm::event::KeyCode;
 
 use super::{app, press, sample, screen, usual};
-use crate::report::snapshot::{DurationsRow, FramePart, LanguageModelRow, Snapshot, StackFrame, Window};
+use crate::report::snapshot::{
+    DurationsRow, FramePart, LanguageModelRow, Snapshot, StackFrame, UnfinishedRow, Window,
+};
 use crate::tui::{App, Health, Theme};
+
+/// Draws a view in a small, a usual and a large terminal.
+fn in_each_size(app: &mut App, name: &str) {
+    for (width, height) in [(60, 15), (80, 24), (120, 40), (200, 50)] {
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), screen(app, width, height));
+    }
+}
 
 #[test]
 fn phases() {
-    insta::assert_snapshot!(screen(&mut usual(), 80, 24));
+    in_each_size(&mut usual(), "phases");
+}
+
+#[test]
+fn cpus() {
+    let mut app = usual();
+    press(&mut app, "2");
+    in_each_size(&mut app, "cpus");
+}
+
+#[test]
+fn stacks() {
+    let mut app = usual();
+    press(&mut app, "3jj");
+    in_each_size(&mut app, "stacks");
 }
 
 #[test]
@@ -27,23 +50,6 @@ fn phases_without_times() {
 }
 
 #[test]
-fn phases_wide() {
-    insta::assert_snapshot!(screen(&mut usual(), 200, 50));
-}
-
-#[test]
-fn phases_smallest() {
-    insta::assert_snapshot!(screen(&mut usual(), 60, 15));
-}
-
-#[test]
-fn cpus_of_a_cluster() {
-    let mut app = usual();
-    press(&mut app, "2");
-    insta::assert_snapshot!(screen(&mut app, 80, 24));
-}
-
-#[test]
 fn cpus_of_a_cpu() {
     let mut app = usual();
     press(&mut app, "2G");
@@ -54,7 +60,6 @@ fn cpus_of_a_cpu() {
 fn cpus_wide() {
     let mut app = usual();
     press(&mut app, "2");
-    insta::assert_snapshot!("cpus_wide_cluster", screen(&mut app, 200, 50));
     press(&mut app, "j");
     insta::assert_snapshot!("cpus_wide_cpu", screen(&mut app, 200, 50));
     press(&mut app, "G");
@@ -107,13 +112,6 @@ fn cpus_of_a_zero_window() {
 }
 
 #[test]
-fn stacks() {
-    let mut app = usual();
-    press(&mut app, "3");
-    insta::assert_snapshot!(screen(&mut app, 80, 24));
-}
-
-#[test]
 fn stacks_deep() {
     let mut app = usual();
     press(&mut app, "3G");
@@ -121,20 +119,73 @@ fn stacks_deep() {
 }
 
 #[test]
-fn stacks_wide() {
-    let mut app = usual();
-    press(&mut app, "3jj");
-    insta::assert_snapshot!(screen(&mut app, 200, 50));
-}
-
-#[test]
 fn functions() {
     let mut app = usual();
     app.update(sample::snapshot(2), sample::health());
     press(&mut app, "4j");
-    insta::assert_snapshot!(screen(&mut app, 80, 24));
-    insta::assert_snapshot!("functions_smallest", screen(&mut app, 60, 15));
-    insta::assert_snapshot!("functions_wide", screen(&mut app, 200, 50));
+    in_each_size(&mut app, "functions");
+}
+
+/// The usual sample with context switches and energy, a moment before and now.
+fn with_resources() -> App {
+    let mut app = app(sample::with_resources(sample::snapshot(1)), sample::health());
+    let mut now = sample::with_resources(sample::snapshot(2));
+    now.window.end_ns += 1_000_000_000;
+    for row in &mut now.threads {
+        row.on_cpu_ns += u64::from(row.tid % 7) * 100_000_000;
+    }
+    app.update(now, sample::health());
+    app
+}
+
+#[test]
+fn a_function_in_full() {
+    let mut app = with_resources();
+    press(&mut app, "4j");
+    let _ = app.on_key(KeyCode::Enter.into());
+    in_each_size(&mut app, "function");
+}
+
+#[test]
+fn functions_that_say_little() {
+    let mut snapshot = sample::snapshot(1);
+    snapshot.functions[0].count = 0;
+    let mut app = app(snapshot, sample::health());
+    press(&mut app, "4");
+    let _ = app.on_key(KeyCode::Enter.into());
+    insta::assert_snapshot!("function_inside_itself", screen(&mut app, 80, 24));
+}
+
+#[test]
+fn threads() {
+    let mut app = with_resources();
+    press(&mut app, "5j");
+    in_each_size(&mut app, "threads");
+    press(&mut app, "ssjjj");
+    insta::assert_snapshot!("threads_by_waiting", screen(&mut app, 80, 24));
+}
+
+#[test]
+fn energy() {
+    let mut app = with_resources();
+    press(&mut app, "6j");
+    in_each_size(&mut app, "energy");
+    let rails = Some(sample::rails(3));
+    let mut snapshot = Snapshot { rails, ..sample::with_resources(sample::snapshot(1)) };
+    if let Some(energy) = &mut snapshot.energy {
+        energy.phases.clear();
+    }
+    app.update(snapshot, sample::health());
+    insta::assert_snapshot!("energy_without_context_switches", screen(&mut app, 80, 24));
+}
+
+#[test]
+fn views_without_their_source_say_how_to_get_it() {
+    let mut app = usual();
+    for (keys, option) in [("5", "--level sched"), ("6", "--energy-model FILE")] {
+        press(&mut app, keys);
+        assert!(screen(&mut app, 80, 24).to_string().contains(option), "{option}");
+    }
 }
 
 #[test]
@@ -233,6 +284,29 @@ fn long_names_stay_in_their_columns() {
     insta::assert_snapshot!("long_names_cpus", screen(&mut app, 80, 24));
     press(&mut app, "3");
     insta::assert_snapshot!("long_names_stacks", screen(&mut app, 80, 24));
+}
+
+#[test]
+fn what_has_not_ended_stands_below_its_process() {
+    let open = |pid: u32, layer, phase, name: &str, open_ns| UnfinishedRow {
+        pid: Some(pid),
+        tid: pid + 1,
+        layer: Some(layer),
+        phase: Some(phase),
+        name: name.into(),
+        depth: 0,
+        begin_ns: 1_000,
+        open_ns,
+    };
+    let unfinished = vec![
+        open(999, Layer::Runtime, Phase::Compilation, "compile_model", 93_200_000_000),
+        open(1234, Layer::Driver, Phase::Execution, "wait_for_npu", 4_300_000_000),
+    ];
+    let mut app = app(Snapshot { unfinished, ..sample::snapshot(12) }, sample::health());
+    insta::assert_snapshot!("open_sections", screen(&mut app, 120, 40));
+    let unfinished = app.state.shown.as_ref().unwrap().snapshot.unfinished.clone();
+    app.update(Snapshot { unfinished, ..sample::empty() }, sample::health());
+    insta::assert_snapshot!("open_sections_alone", screen(&mut app, 80, 24));
 }
 
 #[test]

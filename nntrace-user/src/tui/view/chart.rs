@@ -7,17 +7,16 @@ use ratatui::text::{Line, Span};
 use super::text::{put, right, width};
 use super::theme::Theme;
 use crate::report::number_format;
-use crate::report::snapshot::TimeHistogram;
 use crate::tui::state::histogram::Buckets;
 
 /// Columns for the numbers on the left, with the axis.
 const MARGIN: usize = number_format::COUNT_WIDTH + 3;
 
-/// Draws `histogram` into all of `area`: bars, axis, labels.
-pub(crate) fn draw(histogram: &TimeHistogram, theme: Theme, area: Rect, buffer: &mut Buffer) {
+/// Draws a distribution (ascending times, ns, each with its number of frames) into all of `area`: bars, axis, labels.
+pub(crate) fn draw(times: &[(u64, u64)], theme: Theme, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width).saturating_sub(MARGIN + 1);
     let rows = usize::from(area.height).saturating_sub(2);
-    let Some(buckets) = Buckets::of(histogram, columns).filter(|_| rows > 0) else {
+    let Some(buckets) = Buckets::of(times, columns).filter(|_| rows > 0) else {
         return;
     };
     let most = buckets.most();

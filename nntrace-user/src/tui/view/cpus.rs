@@ -31,7 +31,7 @@ pub(crate) fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, 
     if of_rails > 0 {
         rails::draw(snapshot, rails_area, buffer);
     }
-    let Some(unit) = state.list.selected().cloned() else {
+    let Some(unit) = state.selected().cloned() else {
         let ended = sample.health.ended.is_some();
         let text = if ended { "no power events were seen" } else { "waiting for power events..." };
         say(buffer, area, text);
@@ -41,7 +41,7 @@ pub(crate) fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, 
     let legend = legend(snapshot, row.cluster, theme, usize::from(area.width));
     let legend_rows = legend.len().min(if area.height < 16 { 1 } else { 3 }) as u16;
     let wanted = cpu_details::height(&row, usize::from(area.width)) as u16;
-    let all = state.list.keys().len() as u16 + 1;
+    let all = state.keys().len() as u16 + 1;
     // The list gives way to the details, but not below half.
     let least = all.min(area.height * 5 / 9);
     let listed = all.min(area.height.saturating_sub(legend_rows + wanted)).max(least);
@@ -59,16 +59,16 @@ fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer:
     let columns = usize::from(area.width);
     let bar = columns.saturating_sub(NAME + 1 + FIGURES);
     let page = usize::from(area.height).saturating_sub(1);
-    let count = state.list.keys().len();
-    let first = state.list.scroll(count, state.list.index(), page);
+    let count = state.keys().len();
+    let first = state.scroll(count, state.index(), page);
     let window = format!("window {}", number_format::duration_ns(snapshot.window.length_ns()));
     let header =
         format!("{} {}{:>7}{:>7}{:>7}", left(" unit", NAME), left(&window, bar), "run", "idle", "other");
     put(buffer, area, 0, &Line::styled(header, Theme::heading()));
-    for (index, unit) in state.list.keys().iter().enumerate().skip(first).take(page) {
+    for (index, unit) in state.keys().iter().enumerate().skip(first).take(page) {
         let Some(row) = find(snapshot, unit) else { continue };
         let screen = index - first + 1;
-        let (sign, style) = Theme::line(index == state.list.index());
+        let (sign, style) = Theme::line(index == state.index());
         let name = match unit {
             CpuOrCluster::Cluster(name) => {
                 Span::styled(left(&format!("{sign}{name}"), NAME), Theme::heading().patch(style))

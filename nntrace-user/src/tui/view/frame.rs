@@ -101,18 +101,37 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
     ]
 }
 
-/// The views, and how much there is to read in the diagnostics.
-pub(crate) fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+/// Columns for the number of findings, after the views.
+const FINDINGS: usize = 15;
+
+/// The views in a line; roomy with blanks around each.
+fn tab_line(shown: View, position: &str, roomy: bool) -> Line<'static> {
     let mut line = Line::default();
     for (number, view) in (1..).zip(View::ALL) {
-        if view == state.view {
-            let (index, count) = state.position();
-            let position = if count > 0 { format!(" {}/{count}", index + 1) } else { String::new() };
+        let blank = if roomy { " " } else { "" };
+        if view == shown {
             line.push_span(Span::styled(format!("[{number} {}{position}]", view.name()), Theme::selected()));
         } else {
-            line.push_span(Span::raw(format!(" {number} {} ", view.name())));
+            line.push_span(Span::raw(format!("{blank}{number} {}{blank}", view.name())));
         }
         line.push_span(Span::raw(" "));
+    }
+    line
+}
+
+/// The views, and how much there is to read in the diagnostics.
+pub(crate) fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let (index, count) = state.position();
+    let position = if count > 0 { format!(" {}/{count}", index + 1) } else { String::new() };
+    let room = usize::from(area.width).saturating_sub(FINDINGS);
+    let forms = [(true, &*position), (false, &position), (false, "")];
+    let mut lines = forms.map(|(roomy, position)| tab_line(state.view, position, roomy)).into_iter();
+    let mut line = lines.next().unwrap_or_default();
+    for shorter in lines {
+        if line.width() <= room {
+            break;
+        }
+        line = shorter;
     }
     if let Some(sample) = &state.shown {
         let plural = |count: u64, one: &str, more: &str| {

@@ -5,14 +5,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-use super::text::{bar, left, put, right, rule, say, width, wrap};
+use super::text::{bar, left, put, right, rule, say, width};
 use super::theme::Theme;
-use super::{no_marks, process_name};
+use super::{function, no_marks, process_name};
 use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
 use crate::report::snapshot::{FunctionRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::functions::{FunctionSort, Functions};
+use crate::tui::state::table::Table;
 
 /// Width from which on there is room for bars.
 const BARS: usize = 130;
@@ -28,6 +29,13 @@ pub(crate) fn draw(state: &mut Functions, sample: &Sample, theme: Theme, area: R
         say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));
         return;
     }
+    if state.is_open
+        && let Some(index) = state.table.selected()
+    {
+        let added = sample.added.functions.get(index).copied();
+        function::draw(&snapshot.functions[index], added, snapshot, theme, area, buffer);
+        return;
+    }
     let chosen = u16::from(state.is_filtered() || state.is_typing);
     let details = if area.height < 14 { 0 } else { DETAILS };
     let [choice_area, table_area, details_area] =
@@ -35,8 +43,9 @@ pub(crate) fn draw(state: &mut Functions, sample: &Sample, theme: Theme, area: R
             .areas(area);
     choice(state, snapshot, theme, choice_area, buffer);
     table(state, sample, theme, table_area, buffer);
-    if let Some(index) = state.selected() {
-        selected(&snapshot.functions[index], sample.added_ns.get(index), snapshot, details_area, buffer);
+    if let Some(index) = state.table.selected() {
+        let added = sample.added.functions.get(index).copied();
+        selected(&snapshot.functions[index], added, snapshot, details_area, buffer);
     }
 }
 
@@ -52,7 +61,7 @@ fn choice(state: &Functions, snapshot: &Snapshot, theme: Theme, area: Rect, buff
     };
     let number = format!(
         "  {} of {}",
-        number_format::count(state.order.len() as u64),
+        number_format::count(state.table.order.len() as u64),
         number_format::count(snapshot.functions.len() as u64)
     );
     let hint = if state.is_typing { "  Enter keeps, Esc shows all" } else { "  Esc shows all" };
@@ -69,12 +78,14 @@ fn choice(state: &Functions, snapshot: &Snapshot, theme: Theme, area: Rect, buff
 }
 
 fn table(state: &mut Functions, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let Sample { snapshot, added_ns, .. } = sample;
+    let Sample { snapshot, added, .. } = sample;
+    let added_ns = &added.functions;
     let columns = usize::from(area.width);
     let page = usize::from(area.height).saturating_sub(1);
-    let first = state.list.scroll(state.order.len(), state.list.index(), page);
+    let Table { list, order, .. } = &mut state.table;
+    let first = list.scroll(order.len(), list.index(), page);
     put(buffer, area, 0, &Line::styled(header(state, snapshot, columns), Theme::heading()));
-    if state.order.is_empty() {
+    if state.table.order.is_empty() {
         let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         say(buffer, below, "no function matches; Esc shows all");
         return;
@@ -83,9 +94,9 @@ fn table(state: &mut Functions, sample: &Sample, theme: Theme, area: Rect, buffe
         exclusive_ns: snapshot.functions.iter().map(|row| row.exclusive_ns).sum(),
         added_ns: added_ns.iter().sum(),
     };
-    for (position, &index) in state.order.iter().enumerate().skip(first).take(page) {
+    for (position, &index) in state.table.order.iter().enumerate().skip(first).take(page) {
         let function = Function { row: &snapshot.functions[index], added_ns: added_ns.get(index).copied() };
-        let is_selected = position == state.list.index();
+        let is_selected = position == state.table.list.index();
         let line = function_line(&function, &sums, columns, is_selected, theme);
         put(buffer, area, position - first + 1, &line);
     }
@@ -176,11 +187,10 @@ fn figures(columns: usize) -> impl Iterator<Item = &'static Figure> {
 
 /// The titles; `~` before them where records were lost.
 fn header(state: &Functions, snapshot: &Snapshot, columns: usize) -> String {
-    let arrow = |ascending| if ascending { "▲" } else { "▼" };
     let incomplete = Figures::under(snapshot, "functions");
     let mut text = String::new();
     for figure in figures(columns) {
-        let sign = if figure.sort == Some(state.sort) { arrow(state.reversed) } else { "" };
+        let sign = figure.sort.map_or("", |sort| state.table.arrow(sort));
         text.push(' ');
         let title = if figure.is_share { figure.title.to_owned() } else { incomplete.text(figure.title) };
         text.push_str(&right(&format!("{title}{sign}"), figure.width));
@@ -188,8 +198,7 @@ fn header(state: &Functions, snapshot: &Snapshot, columns: usize) -> String {
     if columns >= BARS {
         text.push_str(&" ".repeat(BAR + 1));
     }
-    let by_name = if state.sort == FunctionSort::Name { arrow(!state.reversed) } else { "" };
-    text + "  function" + by_name
+    text + "  function" + state.table.arrow(FunctionSort::Name)
 }
 
 fn function_line(
@@ -221,28 +230,11 @@ fn function_line(
 }
 
 /// The selected function: what a line of the table has no room for.
-fn selected(row: &FunctionRow, added_ns: Option<&u64>, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+fn selected(row: &FunctionRow, added_ns: Option<u64>, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
     let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid));
-    put(buffer, area, 0, &rule(&title, "", columns));
-    let mut lines = wrap(&row.name, columns.saturating_sub(2));
-    if lines.len() > 2 {
-        lines.truncate(1);
-        lines.push("…".to_owned());
-    }
-    let duration = number_format::duration_ns;
-    let time = |ns| Function { row, added_ns: None }.time(ns);
-    let added = added_ns
-        .map_or_else(String::new, |&added| format!(", {} of it in the last interval", duration(added)));
-    let partial = if row.is_partial { "; earlier ones may be in (others)" } else { "" };
-    lines.push(format!(
-        "{} calls{partial}: p50 {}  p99 {}  max {}",
-        number_format::count(row.count),
-        time(row.p50_ns),
-        time(row.p99_ns),
-        time(row.max_ns)
-    ));
-    lines.push(format!("total {}, exclusive {}{added}", duration(row.total_ns), duration(row.exclusive_ns)));
+    put(buffer, area, 0, &rule(&title, "Enter: more", columns));
+    let lines = function::summary(row, added_ns, snapshot, columns.saturating_sub(2));
     for (screen, line) in lines.into_iter().enumerate() {
         put(buffer, area, screen + 1, &Line::from(format!(" {}", left(&line, columns.saturating_sub(1)))));
     }

@@ -1,12 +1,15 @@
 //! The phases view: a table of layers and phases by process, and the distribution of the selected row.
 
+use std::collections::BTreeSet;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::text::{bar, left, put, right, rule, say, width};
 use super::theme::Theme;
-use super::{chart, no_marks, process_name};
+use super::{chart, no_marks, open_sections, process_name};
+use crate::model::histogram;
 use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
 use crate::report::snapshot::{LanguageModelRow, PhaseRow, Snapshot};
@@ -22,13 +25,14 @@ const WORDS: usize = 80;
 enum Row<'a> {
     Process(u32),
     LanguageModel(&'a LanguageModelRow),
+    Open(String),
     Phase(&'a PhaseRow),
 }
 
 /// Draws the view.
 pub(crate) fn draw(state: &mut Phases, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let snapshot = &sample.snapshot;
-    if snapshot.phases.is_empty() {
+    if snapshot.phases.is_empty() && open_sections::processes(snapshot).next().is_none() {
         say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));
         return;
     }
@@ -62,15 +66,18 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
     for (position, &index) in state.order.iter().enumerate() {
         let row = &snapshot.phases[index];
         if process.replace(row.pid) != Some(row.pid) {
-            rows.push(Row::Process(row.pid));
-            let models = snapshot.language_models.iter().filter(|model| model.pid == row.pid);
-            rows.extend(models.map(Row::LanguageModel));
+            rows.extend(heading(snapshot, row.pid));
         }
         if position == state.list.index() {
             selected = rows.len();
         }
         rows.push(Row::Phase(row));
     }
+    // A process may be in its first section.
+    let others: BTreeSet<u32> = open_sections::processes(snapshot)
+        .filter(|pid| snapshot.phases.iter().all(|row| row.pid != *pid))
+        .collect();
+    rows.extend(others.into_iter().flat_map(|pid| heading(snapshot, pid)));
     put(buffer, area, 0, &Line::styled(header(state, snapshot, columns), Theme::heading()));
     let page = usize::from(area.height).saturating_sub(1);
     let mut first = state.list.scroll(rows.len(), selected, page);
@@ -88,11 +95,19 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
                 let figures = Figures::under(snapshot, "language_models");
                 put(buffer, area, screen, &Line::raw(tokens(row, figures, columns)));
             }
+            Row::Open(text) => put(buffer, area, screen, &Line::raw(left(text, columns))),
             Row::Phase(row) => {
                 put(buffer, area, screen, &phase_line(row, all, columns, line == selected, theme));
             }
         }
     }
+}
+
+/// Lines above the layers and phases of a process: its name, its tokens, and what has not ended yet.
+fn heading(snapshot: &Snapshot, pid: u32) -> Vec<Row<'_>> {
+    let models = snapshot.language_models.iter().filter(|model| model.pid == pid).map(Row::LanguageModel);
+    let open = open_sections::lines(snapshot, pid).into_iter().map(Row::Open);
+    std::iter::once(Row::Process(pid)).chain(models).chain(open).collect()
 }
 
 /// A column of numbers.
@@ -152,15 +167,14 @@ const fn names(columns: usize) -> (usize, usize) {
 
 /// The titles; `~` before those of columns that lack what was lost.
 fn header(state: &Phases, snapshot: &Snapshot, columns: usize) -> String {
-    let arrow = |ascending| if ascending { "▲" } else { "▼" };
     let (layer, phase) = names(columns);
-    let by_name = if state.sort == PhaseSort::Name { arrow(!state.reversed) } else { "" };
+    let by_name = state.arrow(PhaseSort::Name);
     let layer_title = if columns >= WORDS { "layer" } else { "la" };
     let phase_title = if columns >= WORDS { "phase" } else { "ph" };
     let mut text =
         format!(" {} {}", left(&format!("{layer_title}{by_name}"), layer), left(phase_title, phase));
     for figure in figures(columns) {
-        let sign = if figure.sort == Some(state.sort) { arrow(state.reversed) } else { "" };
+        let sign = figure.sort.map_or("", |sort| state.arrow(sort));
         text.push(' ');
         let title = Figures::under(snapshot, figure.key).text(figure.title);
         text.push_str(&right(&format!("{title}{sign}"), figure.width));
@@ -176,7 +190,7 @@ fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line
     let exclusive = rows.map(|row| row.exclusive_ns).sum();
     let note =
         format!("excl {}, {}", number_format::duration_ns(exclusive), number_format::percent(exclusive, all));
-    rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
+    rule(format!("{} {role}", process_name(snapshot, pid)).trim_end(), &note, columns)
 }
 
 /// The tokens of a process in one line: as many figures as fit, the most important first.
@@ -231,7 +245,7 @@ fn details(state: &Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer
     put(buffer, area, 0, &rule(&title, &note, usize::from(area.width)));
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     match &row.histogram {
-        Some(histogram) => chart::draw(histogram, theme, below, buffer),
+        Some(times) => chart::draw(&histogram::buckets(times), theme, below, buffer),
         None => say(buffer, below, "no times of single frames"),
     }
 }

@@ -46,12 +46,7 @@ fn table(state: &mut Stacks, snapshot: &Snapshot, theme: Theme, area: Rect, buff
 }
 
 fn header(state: &Stacks, columns: usize) -> String {
-    let arrow = |sort, ascending| match (state.sort == sort, ascending) {
-        (false, _) => "",
-        (true, true) => "▲",
-        (true, false) => "▼",
-    };
-    let title = |title, sort, width| right(&format!("{title}{}", arrow(sort, state.reversed)), width);
+    let title = |title, sort, width| right(&format!("{title}{}", state.arrow(sort)), width);
     format!(
         " {} {} {}{} {} {:>7}  stack{}",
         title("excl", StackSort::Exclusive, DURATION_WIDTH),
@@ -60,7 +55,7 @@ fn header(state: &Stacks, columns: usize) -> String {
         title("total", StackSort::Total, DURATION_WIDTH),
         title("count", StackSort::Count, COUNT_WIDTH),
         "pid",
-        arrow(StackSort::Path, !state.reversed),
+        state.arrow(StackSort::Path),
     )
 }
 

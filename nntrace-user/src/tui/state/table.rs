@@ -1,0 +1,118 @@
+//! A list whose rows are sorted by a column.
+
+use super::Sample;
+use super::list::List;
+use crate::tui::actions::Motion;
+
+/// Column that rows can be sorted by.
+pub(crate) trait Column: Copy + PartialEq + 'static {
+    /// Every column, in the order in which the key goes through them. By the last one, rows are in the snapshot's order.
+    const ALL: &'static [Self];
+
+    /// Returns the number that a row of the snapshot is sorted by; what is not known is less than everything known.
+    fn value(self, sample: &Sample, row: usize) -> Option<u64>;
+}
+
+/// A list of rows of the snapshot, sorted by a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<K, C> {
+    /// The rows by identity, and the selected one.
+    pub list: List<K>,
+    /// The column that rows are sorted by.
+    pub sort: C,
+    /// Whether the smallest comes first; in the snapshot's order, the last.
+    pub reversed: bool,
+    /// Indices into the snapshot's rows, in the order of the list.
+    pub order: Vec<usize>,
+}
+
+impl<K, C: Column> Default for Table<K, C> {
+    fn default() -> Self {
+        Self { list: List::default(), sort: C::ALL[0], reversed: false, order: Vec::new() }
+    }
+}
+
+impl<K: PartialEq, C: Column> Table<K, C> {
+    /// Sorts these rows of a snapshot.
+    pub(crate) fn arrange(&mut self, sample: &Sample, rows: impl Iterator<Item = usize>) {
+        self.order = rows.collect();
+        // A stable sort: equal rows keep the snapshot's order, so that they do not dance.
+        self.order.sort_by(|&a, &b| {
+            let (a, b) = if self.reversed { (b, a) } else { (a, b) };
+            self.sort.value(sample, b).cmp(&self.sort.value(sample, a))
+        });
+        if self.reversed && is_order_of_snapshot(self.sort) {
+            self.order.reverse();
+        }
+    }
+
+    /// Names the rows in their order.
+    pub(crate) fn identify(&mut self, key: impl Fn(usize) -> K) {
+        self.list.set_keys(self.order.iter().map(|&row| key(row)).collect());
+    }
+
+    /// Index of the selected row in the snapshot.
+    #[must_use]
+    pub(crate) fn selected(&self) -> Option<usize> {
+        self.order.get(self.list.index()).copied()
+    }
+
+    /// Returns the arrow after a column's title; nothing unless rows are sorted by it.
+    #[must_use]
+    pub(crate) fn arrow(&self, column: C) -> &'static str {
+        match (self.sort == column, self.reversed != is_order_of_snapshot(column)) {
+            (false, _) => "",
+            (true, true) => "▲",
+            (true, false) => "▼",
+        }
+    }
+}
+
+fn is_order_of_snapshot<C: Column>(column: C) -> bool {
+    C::ALL.last() == Some(&column)
+}
+
+/// Lines of a view, which keys move through and sort.
+pub(crate) trait Lines {
+    /// Moves the selection; it stops at the ends.
+    fn go(&mut self, motion: Motion);
+
+    /// Returns the position of the selected line, and the number of lines.
+    fn position(&self) -> (usize, usize);
+
+    /// Sorts by the next column, largest first. Lines with an order of their own keep it.
+    fn next_sort(&mut self) {}
+
+    /// Turns the order around.
+    fn reverse(&mut self) {}
+}
+
+impl<K: PartialEq> Lines for List<K> {
+    fn go(&mut self, motion: Motion) {
+        List::go(self, motion);
+    }
+
+    fn position(&self) -> (usize, usize) {
+        (self.index(), self.keys().len())
+    }
+}
+
+impl<K: PartialEq, C: Column> Lines for Table<K, C> {
+    fn go(&mut self, motion: Motion) {
+        self.list.go(motion);
+    }
+
+    fn position(&self) -> (usize, usize) {
+        Lines::position(&self.list)
+    }
+
+    fn next_sort(&mut self) {
+        let next = C::ALL.iter().position(|&column| column == self.sort).map_or(0, |at| at + 1);
+        self.sort = C::ALL[next % C::ALL.len()];
+        self.reversed = false;
+    }
+
+    fn reverse(&mut self) {
+        self.reversed = !self.reversed;
+    }
+}

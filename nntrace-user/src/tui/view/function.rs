@@ -1,0 +1,168 @@
+//! A function in full: its distribution, its slowest calls, its threads, and whether it ran or waited.
+
+use std::cmp::Reverse;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+
+use super::text::{left, put, right, rule, say, wrap};
+use super::theme::Theme;
+use super::{chart, no_context_switches, process_name};
+use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH};
+use crate::report::snapshot::{FunctionDetails, FunctionRow, Snapshot, UsageRow};
+
+/// Height from which on there is room for the distribution.
+const CHART: u16 = 16;
+/// Lines of the distribution at most: more make nothing clearer, and threads need the room.
+const TALLEST: u16 = 14;
+/// Lines of the lists: a heading, and the slowest calls.
+const LISTS: u16 = 6;
+
+/// Draws the function. `added_ns` is its exclusive time of the last interval.
+pub(crate) fn draw(
+    row: &FunctionRow,
+    added_ns: Option<u64>,
+    snapshot: &Snapshot,
+    theme: Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let columns = usize::from(area.width);
+    let mut lines = summary(row, added_ns, snapshot, columns.saturating_sub(2));
+    lines.push(states(row, snapshot));
+    let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid));
+    let taken = LISTS + lines.len() as u16 + 1;
+    let chart = if area.height < CHART { 0 } else { area.height.saturating_sub(taken).min(TALLEST) };
+    let [text_area, chart_area, lists_area] = Layout::vertical([
+        Constraint::Length(lines.len() as u16 + 1),
+        Constraint::Length(chart),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    put(buffer, text_area, 0, &rule(&title, "Esc: all functions", columns));
+    for (screen, line) in lines.into_iter().enumerate() {
+        put(
+            buffer,
+            text_area,
+            screen + 1,
+            &Line::from(format!(" {}", left(&line, columns.saturating_sub(1)))),
+        );
+    }
+    if row.count == 0 {
+        say(buffer, lists_area, "it ran only inside itself");
+        return;
+    }
+    let Some(details) = row.details.as_deref() else { return };
+    chart::draw(&details.times, theme, chart_area, buffer);
+    let [slowest_area, threads_area] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(lists_area);
+    slowest(details, snapshot, slowest_area, buffer);
+    threads(details, snapshot, threads_area, buffer);
+}
+
+/// The name and the figures of a function, in lines of that width.
+pub(super) fn summary(
+    row: &FunctionRow,
+    added_ns: Option<u64>,
+    snapshot: &Snapshot,
+    columns: usize,
+) -> Vec<String> {
+    let mut lines = wrap(&row.name, columns);
+    if lines.len() > 2 {
+        lines.truncate(1);
+        lines.push("…".to_owned());
+    }
+    let duration = number_format::duration_ns;
+    let time = |ns| number_format::or_unknown(row.of_sections(ns), duration);
+    let all: u64 = snapshot.functions.iter().map(|row| row.exclusive_ns).sum();
+    let share = number_format::percent(row.exclusive_ns, all);
+    let added =
+        added_ns.map_or_else(String::new, |added| format!(", {} in the last interval", duration(added)));
+    let partial = if row.is_partial { "; earlier ones may be in (others)" } else { "" };
+    lines.push(format!(
+        "{}{partial}: p50 {}  p99 {}  max {}",
+        number_format::calls(row.count),
+        time(row.p50_ns),
+        time(row.p99_ns),
+        time(row.max_ns)
+    ));
+    let (total, exclusive) = (duration(row.total_ns), duration(row.exclusive_ns));
+    lines.push(format!("total {total}, exclusive {exclusive} ({share} of all){added}"));
+    lines
+}
+
+/// Whether the threads ran or waited in it.
+fn states(row: &FunctionRow, snapshot: &Snapshot) -> String {
+    let Some(usage) = &snapshot.usage else {
+        return no_context_switches(snapshot).to_owned();
+    };
+    let is_of = |row: &FunctionRow, (pid, layer, phase, name): (u32, _, _, &str)| {
+        (row.pid, row.layer, row.phase, row.name.as_str()) == (pid, layer, phase, name)
+    };
+    let known = usage
+        .functions
+        .iter()
+        .find(|of| is_of(row, (of.site.pid, of.site.layer, of.site.phase, &of.site.name)))
+        .map(|of| &of.usage);
+    let Some(UsageRow { on_cpu_ns, runnable_ns, sleeping_ns, uninterruptible_ns, unknown_ns, .. }) = known
+    else {
+        return "whether it ran or waited is not known".to_owned();
+    };
+    let states = [
+        ("on CPU", *on_cpu_ns),
+        ("runnable", *runnable_ns),
+        ("asleep", sleeping_ns.saturating_add(*uninterruptible_ns)),
+        ("unknown", *unknown_ns),
+    ];
+    let whole = states.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
+    let share = |&(name, ns): &(&str, u64)| format!("{name} {}", number_format::percent(ns, whole));
+    let parts: Vec<String> = states.iter().filter(|(_, ns)| *ns > 0).map(share).collect();
+    if parts.is_empty() { "no time of its own".to_owned() } else { format!("itself {}", parts.join(", ")) }
+}
+
+/// The slowest calls, with when they began.
+fn slowest(details: &FunctionDetails, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+    put(buffer, area, 0, &Line::styled(" slowest calls", Theme::heading()));
+    for (row, call) in details.slowest.iter().enumerate() {
+        let begin = call.begin_ns.saturating_sub(snapshot.window.begin_ns);
+        let text = format!(
+            " {}  at {}.{:03} s  {}",
+            right(&number_format::duration_ns(call.ns), DURATION_WIDTH),
+            begin / 1_000_000_000,
+            begin / 1_000_000 % 1_000,
+            thread_name(call.tid, snapshot)
+        );
+        put(buffer, area, row + 1, &Line::from(left(&text, usize::from(area.width))));
+    }
+}
+
+/// The threads that ran it, those with the most time first.
+fn threads(details: &FunctionDetails, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+    let mut rows: Vec<_> = details.threads.iter().collect();
+    rows.sort_by_key(|row| Reverse(row.total_ns));
+    let room = usize::from(area.height).saturating_sub(1);
+    let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
+    put(buffer, area, 0, &Line::styled("   total  count  thread", Theme::heading()));
+    for (line, row) in rows.iter().take(shown).enumerate() {
+        let text = format!(
+            " {} {}  {}",
+            right(&number_format::duration_ns(row.total_ns), DURATION_WIDTH),
+            right(&number_format::count(row.count), COUNT_WIDTH),
+            thread_name(row.tid, snapshot)
+        );
+        put(buffer, area, line + 1, &Line::from(left(&text, usize::from(area.width))));
+    }
+    if shown < rows.len() {
+        let more = format!("  … {} more", rows.len() - shown);
+        put(buffer, area, shown + 1, &Line::styled(more, Theme::dim()));
+    }
+}
+
+/// The name of a thread, where it is known, with its id.
+fn thread_name(tid: u32, snapshot: &Snapshot) -> String {
+    match snapshot.threads.iter().rev().find(|thread| thread.tid == tid) {
+        Some(thread) => format!("{} ({tid})", thread.comm),
+        None => format!("thread {tid}"),
+    }
+}
