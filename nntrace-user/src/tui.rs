@@ -17,7 +17,7 @@
 //!             Some(Event::Key(key)) => match app.on_key(key) {
 //!                 Flow::Quit => break,
 //!                 Flow::Suspend => terminal.suspend(Stop::Job)?,
-//!                 Flow::Write | Flow::Continue => {}
+//!                 Flow::Write | Flow::Interval(_) | Flow::Continue => {}
 //!             },
 //!             Some(_) => {} // a new size: draw again
 //!             None => break,
@@ -32,6 +32,7 @@
 
 mod actions;
 mod keys;
+mod pace;
 mod state;
 mod terminal;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use tokio::sync::mpsc::{self, Receiver};
 
+pub use self::pace::Pace;
 pub use self::terminal::{Stop, Terminal};
 
 use self::state::State;
@@ -71,6 +73,8 @@ pub struct Health {
     pub ns_per_mark: Option<u64>,
     /// Cost of a power event in the kernel, ns; `None` while not known.
     pub ns_per_power_event: Option<u64>,
+    /// Time from one snapshot to the next, if keys can change it.
+    pub interval: Option<Duration>,
     /// CPU time of this process, in percent of one CPU.
     pub collector_cpu_percent: f64,
     /// Probes attached.
@@ -91,6 +95,8 @@ pub enum Flow {
     Continue,
     /// The user wants the last seconds of the run written.
     Write,
+    /// The user wants another interval.
+    Interval(Pace),
     /// The user wants the shell for a while: see [`Terminal::suspend`].
     Suspend,
     /// The user wants to leave.

@@ -1,5 +1,7 @@
 //! Actions of the user.
 
+use super::pace::Pace;
+
 /// Action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -23,6 +25,8 @@ pub(crate) enum Action {
     ReverseSort,
     /// Keep the numbers still, or go on.
     Pause,
+    /// Show new numbers more often, or less often.
+    Interval(Pace),
     /// Show the functions of the selected layer and phase, or of the innermost of the selected stack; of a function, all that
     /// is known of it.
     Open,

@@ -3,6 +3,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::actions::{Action, Motion, Overlay, View};
+use super::pace::Pace;
 
 /// A line of the key table.
 #[derive(Debug)]
@@ -98,6 +99,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "last line",
         None,
     ),
+    bind(
+        &[(KeyCode::Char('+'), PLAIN)],
+        "+ -",
+        Action::Interval(Pace::Slower),
+        "longer, shorter interval",
+        None,
+    ),
+    bind(&[(KeyCode::Char('-'), PLAIN)], "-", Action::Interval(Pace::Faster), "", None),
     bind(&[(KeyCode::Char('w'), PLAIN)], "w", Action::Write, "write what --flight keeps", None),
     bind(
         &[(KeyCode::Char('z'), KeyModifiers::CONTROL)],

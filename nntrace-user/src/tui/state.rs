@@ -117,6 +117,7 @@ impl State {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
             Action::Write => return Flow::Write,
+            Action::Interval(pace) => return Flow::Interval(pace),
             Action::Back => return self.back(),
             Action::NextView => self.show(self.view.next()),
             Action::PreviousView => self.show(self.view.previous()),
@@ -197,12 +198,20 @@ impl State {
         if self.type_key(key) {
             return Flow::Continue;
         }
-        if let Some(action) = keys::action(key).filter(|action| action.applies_to(self.view)) {
+        if let Some(action) =
+            keys::action(key).filter(|action| action.applies_to(self.view) && self.can(*action))
+        {
             return self.apply(action);
         }
         let control = if key.modifiers.contains(KeyModifiers::CONTROL) { "Ctrl-" } else { "" };
         self.key_without_action = Some(format!("{control}{}", key.code));
         Flow::Continue
+    }
+
+    /// Whether the run allows an action: nothing can change the interval of a replay.
+    fn can(&self, action: Action) -> bool {
+        let has_interval = || self.shown.as_ref().is_some_and(|sample| sample.health.interval.is_some());
+        !matches!(action, Action::Interval(_)) || has_interval()
     }
 
     /// Takes a key as a letter of the names of functions; `false` where keys are no letters now.

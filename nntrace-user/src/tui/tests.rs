@@ -3,6 +3,8 @@
 pub(crate) mod sample;
 mod screens;
 
+use std::time::Duration;
+
 use nntrace_common::layer::{Layer, Phase};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -96,6 +98,7 @@ fn every_key_does_something() {
                 Action::Quit | Action::Back => Flow::Quit,
                 Action::Suspend => Flow::Suspend,
                 Action::Write => Flow::Write,
+                Action::Interval(pace) => Flow::Interval(pace),
                 _ => Flow::Continue,
             };
             assert_eq!(flow, expected, "{}", binding.label);
@@ -220,6 +223,20 @@ fn the_time_of_the_last_interval_is_what_was_added() {
     assert_eq!(app.state.shown.as_ref().unwrap().added.functions.iter().sum::<u64>(), 70);
     press(&mut app, "4s");
     assert_eq!(app.state.functions.table.order[0], 3, "sorted by it");
+}
+
+#[test]
+fn an_interval_that_was_changed_is_shown_and_a_replay_has_none() {
+    let header =
+        |app: &mut App| screen(app, 80, 24).to_string().lines().next().unwrap_or_default().to_owned();
+    let mut app = usual();
+    assert!(!header(&mut app).contains("every"));
+    let with = |interval| Health { interval, ..sample::health() };
+    app.update(sample::snapshot(1), with(Some(Duration::from_millis(500))));
+    assert!(header(&mut app).contains(" every 500 ms "));
+    app.update(sample::snapshot(1), with(None));
+    press(&mut app, "+");
+    assert_eq!(app.state.key_without_action.as_deref(), Some("+"));
 }
 
 #[test]

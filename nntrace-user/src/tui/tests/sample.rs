@@ -348,6 +348,7 @@ pub(crate) fn health() -> Health {
         tables: Vec::new(),
         ns_per_mark: Some(372),
         ns_per_power_event: Some(118),
+        interval: Some(Duration::from_secs(1)),
         collector_cpu_percent: 0.43,
         probes: 4,
         probe_share: None,

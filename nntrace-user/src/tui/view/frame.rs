@@ -1,5 +1,7 @@
 //! The lines around every view: header, health, tabs, end and footer.
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -12,7 +14,17 @@ use crate::tui::Health;
 use crate::tui::keys::BINDINGS;
 use crate::tui::state::{Sample, State, View};
 
-/// Tool, target, time, pause.
+/// Interval that is not worth a word.
+const USUAL_INTERVAL: Duration = Duration::from_secs(1);
+
+fn interval_text(interval: Duration) -> String {
+    match (interval.as_secs(), interval.subsec_millis()) {
+        (seconds, 0) => format!("{seconds} s"),
+        _ => format!("{} ms", interval.as_millis()),
+    }
+}
+
+/// Tool, target, interval, time, pause.
 pub(crate) fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(sample) = &state.shown else {
         put(buffer, area, 0, &Line::styled(" nntrace-bpf", Theme::heading()));
@@ -24,12 +36,16 @@ pub(crate) fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffe
     let seconds = sample.health.elapsed.as_secs();
     let elapsed = format!("  {}:{:02}:{:02} ", seconds / 3600, seconds / 60 % 60, seconds % 60);
     let recorded = sample.health.recorded.as_ref().map_or_else(String::new, |size| format!("  REC {size}"));
-    let taken = [&name, &elapsed, &recorded, paused].map(width).iter().sum();
+    let interval = sample.health.interval.filter(|interval| *interval != USUAL_INTERVAL);
+    let interval =
+        interval.map_or_else(String::new, |interval| format!("  every {}", interval_text(interval)));
+    let taken = [&name, &interval, &elapsed, &recorded, paused].map(width).iter().sum();
     let line = Line::from(vec![
         Span::styled(name, Theme::heading()),
         Span::raw(left(&sample.health.target, usize::from(area.width).saturating_sub(taken))),
         Span::styled(paused, theme.alert()),
         Span::styled(recorded, theme.alert()),
+        Span::raw(interval),
         Span::raw(elapsed),
     ]);
     put(buffer, area, 0, &line);

@@ -112,6 +112,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         output,
         command,
         started: Instant::now(),
+        interval: cli.interval(),
         rates: Rates::default(),
         recording,
         scrapes,
@@ -126,7 +127,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     if run.command.is_none() {
         run.tell_if_nothing_is_found();
     }
-    let looped = runtime.block_on(run.go(cli, &processes, end, write));
+    let looped = runtime.block_on(run.go(&processes, end, write));
     run.session.hold_no_more();
     let finished = run.session.finish();
     // The target was not ours to end, unless we started it.

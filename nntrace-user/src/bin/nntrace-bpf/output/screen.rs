@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use nix::libc;
 use nntrace_user::{
     report::snapshot::Snapshot,
-    tui::{App, Flow, Health, Stop, Terminal, read_events},
+    tui::{App, Flow, Health, Pace, Stop, Terminal, read_events},
 };
 use ratatui::crossterm::event::Event;
 use tokio::{
@@ -21,6 +21,8 @@ pub enum Asked {
     Leave,
     /// To write the recording of the last seconds.
     Write,
+    /// To show results at another interval.
+    Interval(Pace),
 }
 
 /// The interface on the terminal, which is given back when this is dropped, with the log's lines.
@@ -87,6 +89,7 @@ impl Screen {
             match flow {
                 Flow::Quit => return Ok(Asked::Leave),
                 Flow::Write => return Ok(Asked::Write),
+                Flow::Interval(pace) => return Ok(Asked::Interval(pace)),
                 Flow::Suspend => self.suspend(Stop::Job)?,
                 Flow::Continue => {}
             }

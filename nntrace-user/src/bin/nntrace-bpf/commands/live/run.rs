@@ -23,7 +23,7 @@ use nntrace_user::{
 use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::mpsc,
-    time::{MissedTickBehavior, interval},
+    time::{Interval, MissedTickBehavior, interval},
 };
 
 use super::{
@@ -33,7 +33,6 @@ use super::{
     targets::Targets,
 };
 use crate::{
-    arguments::Live,
     freed_memory, logging,
     metrics_server::Scrapes,
     output::{Output, screen::Asked},
@@ -54,6 +53,8 @@ pub(super) struct Run {
     pub(super) output: Output,
     pub(super) command: Option<Running>,
     pub(super) started: Instant,
+    /// Time from one update to the next.
+    pub(super) interval: Duration,
     pub(super) rates: Rates,
     pub(super) recording: Option<Recording>,
     pub(super) scrapes: Option<Scrapes>,
@@ -77,15 +78,12 @@ impl Run {
     /// Drains, updates and waits until the target ends, the time is over, or somebody says so.
     pub(super) async fn go(
         &mut self,
-        cli: &Live,
         processes: &[Process],
         mut end: EndSignals,
         mut write: WriteSignal,
     ) -> Result<()> {
-        let mut ticks = interval(cli.interval());
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut drains = interval(DRAIN_INTERVAL);
-        drains.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = ticks_of(self.interval);
+        let mut drains = ticks_of(DRAIN_INTERVAL);
         let mut alarms = watch(self.session.alarms()?);
         let targets = self.targets(processes);
         let ended = targets.ended();
@@ -131,6 +129,10 @@ impl Run {
                 asked = self.output.until_asked() => match asked? {
                     Asked::Leave => return Ok(()),
                     Asked::Write => self.record(Due::Write(Cause::Key))?,
+                    Asked::Interval(pace) => {
+                        self.interval = pace.of(self.interval);
+                        ticks = ticks_of(self.interval);
+                    }
                 },
                 scrape = Scrapes::next(&mut self.scrapes) => {
                     self.drain()?;
@@ -268,6 +270,7 @@ impl Run {
             tables: snapshot.overhead.tables.clone(),
             ns_per_mark: snapshot.overhead.ns_per_mark,
             ns_per_power_event: snapshot.overhead.ns_per_power_event,
+            interval: Some(self.interval),
             collector_cpu_percent: self.rates.collector_cpu * 100.0,
             probes: self.session.probe_count(),
             probe_share: probe_share::excessive(snapshot),
@@ -300,6 +303,13 @@ impl Run {
         }
         command.exit_code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
     }
+}
+
+/// Returns ticks at an interval, the first of them at once.
+fn ticks_of(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Sends whenever one of the descriptors becomes readable.
