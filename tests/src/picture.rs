@@ -30,7 +30,7 @@ pub const VIEWS: [View; 5] = [
     View {
         file: "screen-function.svg",
         keys: &["Enter"],
-        head: "Esc: all functions",
+        head: "Esc: back to the list",
         title: "A function: its distribution, its slowest calls, its threads",
     },
     View { file: "screen-threads.svg", keys: &["5"], head: "runnable", title: "States of threads" },

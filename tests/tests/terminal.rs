@@ -128,7 +128,7 @@ fn the_pictures_in_the_documentation_are_of_this_interface() -> Result<()> {
                 line.split(' ').filter(|word| word.starts_with(char::is_alphabetic) && word.len() > 2);
             words.map(str::to_owned).collect()
         };
-        if view.head != "Esc: all functions" {
+        if view.head != "Esc: back to the list" {
             assert_eq!(words(&committed), words(&now), "{}: run `cargo xtask picture`", view.file);
         }
     }
@@ -164,7 +164,7 @@ fn views_keys_and_sizes() -> Result<()> {
     terminal.key("BSpace")?;
     terminal.key("Enter")?;
     terminal
-        .wait_for("all functions", |screen| screen.contains("LR_PE ") && screen.contains("Enter: more"))?;
+        .wait_for("all functions", |screen| screen.contains("LR_PE ") && screen.contains("Enter: details"))?;
     terminal.key("Enter")?;
     terminal.wait_for("a function", |screen| {
         screen.contains("slowest calls") && screen.contains("thread") && screen.contains(" at ")

@@ -93,7 +93,7 @@ impl Times {
         Cow::Owned(of_few(self.digits, &self.few))
     }
 
-    /// Returns values of ascending times, ns, and how many times were about that.
+    /// Returns pairs of a time (ns) and the number of times around it, ascending.
     #[must_use]
     pub(crate) fn buckets(&self) -> Vec<(u64, u64)> {
         buckets(&self.histogram())

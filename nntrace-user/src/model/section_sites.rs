@@ -168,6 +168,13 @@ pub(crate) struct FunctionSum {
     pub times: Times,
     /// The slowest of them.
     pub slowest: SlowestCalls,
+}
+
+/// Function of a process.
+#[derive(Debug)]
+pub(crate) struct Function<'a> {
+    /// Its sections.
+    pub sum: Cow<'a, FunctionSum>,
     /// Whether earlier ones may be summed as others.
     pub is_late: bool,
 }
@@ -178,7 +185,6 @@ impl FunctionSum {
             total: Total { count: 0, own: 0, exclusive: 0 },
             times: Times::new(FEW_DIGITS),
             slowest: SlowestCalls::new(),
-            is_late: false,
         }
     }
 
@@ -433,20 +439,19 @@ impl Sites {
 
     /// Every function of every process, by process, layer and phase, and hash of its name.
     #[must_use]
-    pub(crate) fn functions(&self) -> BTreeMap<(u32, Tag, u64), Cow<'_, FunctionSum>> {
-        let mut merged: BTreeMap<_, Cow<'_, FunctionSum>> = BTreeMap::new();
+    pub(crate) fn functions(&self) -> BTreeMap<(u32, Tag, u64), Function<'_>> {
+        let mut merged: BTreeMap<_, Function<'_>> = BTreeMap::new();
         for (key, sum, is_late) in self.functions.iter().filter(|(key, ..)| self.counts(key.pid, key.tid)) {
-            let known = match merged.entry((key.pid, key.tag, key.name)) {
+            match merged.entry((key.pid, key.tag, key.name)) {
                 // Nearly always there is nothing to merge, and copies of the distributions would be large.
-                Entry::Vacant(entry) => entry.insert(Cow::Borrowed(sum)),
+                Entry::Vacant(entry) => {
+                    entry.insert(Function { sum: Cow::Borrowed(sum), is_late });
+                }
                 Entry::Occupied(entry) => {
                     let known = entry.into_mut();
-                    known.to_mut().merge(sum);
-                    known
+                    known.sum.to_mut().merge(sum);
+                    known.is_late |= is_late;
                 }
-            };
-            if is_late {
-                known.to_mut().is_late = true;
             }
         }
         merged

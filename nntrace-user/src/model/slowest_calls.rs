@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-/// Calls that are kept.
+/// Maximum number of calls kept.
 const MOST: usize = 5;
 
 /// One call.
@@ -28,7 +28,7 @@ impl SlowCall {
 pub(crate) struct SlowestCalls(Vec<SlowCall>);
 
 impl SlowestCalls {
-    /// No call yet.
+    /// Creates an empty list.
     pub(crate) const fn new() -> Self {
         Self(Vec::new())
     }

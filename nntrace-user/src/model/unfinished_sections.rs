@@ -7,31 +7,31 @@ use rustc_hash::FxHashSet;
 
 use super::{Findings, marks::OpenSection, section::class_name};
 
-/// Sections that are open, from one look to the next.
+/// Open sections, compared between successive reads.
 #[derive(Debug, Default)]
 pub struct OpenSections {
-    /// Thread, begin and name of those of the last look.
+    /// Thread, begin and name of those of the last read.
     seen: FxHashSet<(u32, Stamp, u64)>,
-    /// Those that were open at the last two looks.
+    /// Those that were open in the last two reads.
     lasting: Vec<OpenSection>,
 }
 
 impl OpenSections {
-    /// Takes the sections that are open now. Those that were not at the look before are too short to be told, or may have been
-    /// read while they changed.
-    pub(crate) fn look(&mut self, open: Vec<OpenSection>) {
+    /// Replaces the open sections. Those that the read before did not have are left out: too short to report, or read while they
+    /// changed.
+    pub(crate) fn update(&mut self, open: Vec<OpenSection>) {
         let key = |open: &OpenSection| (open.tid, open.begin, open.name);
         let seen = open.iter().map(key).collect();
         let before = std::mem::replace(&mut self.seen, seen);
         self.lasting = open.into_iter().filter(|open| before.contains(&key(open))).collect();
     }
 
-    /// Those that were open at the last two looks.
+    /// Those that were open in the last two reads.
     pub(crate) fn lasting(&self) -> &[OpenSection] {
         &self.lasting
     }
 
-    /// Those that were open at the last two looks, to add what is known of them.
+    /// Those that were open in the last two reads, to add what is known of them.
     pub(crate) fn lasting_mut(&mut self) -> &mut [OpenSection] {
         &mut self.lasting
     }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_open_at_both_of_the_last_looks_lasts() {
+    fn what_was_open_in_the_last_two_reads_lasts() {
         let open = |tid, begin: u64, name| OpenSection {
             pid: None,
             tid,
@@ -146,14 +146,14 @@ mod tests {
         let lasting =
             |sections: &OpenSections| sections.lasting().iter().map(|open| open.tid).collect::<Vec<_>>();
         let mut sections = OpenSections::default();
-        sections.look(vec![open(1, 10, 5), open(2, 10, 5)]);
+        sections.update(vec![open(1, 10, 5), open(2, 10, 5)]);
         assert!(lasting(&sections).is_empty());
         // The second thread is in another call of the same function.
-        sections.look(vec![open(1, 10, 5), open(2, 20, 5), open(3, 20, 5)]);
+        sections.update(vec![open(1, 10, 5), open(2, 20, 5), open(3, 20, 5)]);
         assert_eq!(lasting(&sections), [1]);
-        sections.look(vec![open(2, 20, 5), open(3, 20, 6)]);
+        sections.update(vec![open(2, 20, 5), open(3, 20, 6)]);
         assert_eq!(lasting(&sections), [2]);
-        sections.look(Vec::new());
+        sections.update(Vec::new());
         assert!(lasting(&sections).is_empty());
     }
 }

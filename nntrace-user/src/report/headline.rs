@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     incomplete_figures::Figures,
-    number_format::{count, duration_ns, energy, per_second},
+    number_format::{count, duration_ns, energy, known_energy, per_second},
     snapshot::{FunctionRow, LanguageModelRow, ResultUnit, Snapshot},
 };
 
@@ -46,10 +46,12 @@ struct Energy {
     per_execution: Option<f64>,
 }
 
-/// Returns the function that takes most time; `None` where none has ended.
+/// Returns the function that takes most time; `None` where none has ended. Phases of the application, which are around all
+/// else, come last.
 #[must_use]
 pub(crate) fn main_function(functions: &[FunctionRow]) -> Option<&FunctionRow> {
-    functions.iter().filter(|row| row.count > 0).max_by_key(|row| row.total_ns)
+    let ended = functions.iter().filter(|row| row.count > 0);
+    ended.max_by_key(|row| (!row.phase.is_application_phase(), row.total_ns))
 }
 
 impl Headline {
@@ -123,14 +125,15 @@ impl Headline {
 }
 
 fn energy_line(all: &Energy) -> String {
-    let amount = |value| energy(value, all.unit);
-    let each =
-        all.per_execution.map_or_else(String::new, |each| format!(", {} for each execution", amount(each)));
+    let known = |value: f64, most: f64| known_energy(value, most, all.unit);
+    let each = all
+        .per_execution
+        .map_or_else(String::new, |each| format!(", {} for each execution", known(each, all.total_max)));
     format!(
         "energy of all CPUs and clusters {}{each} ({} to {} with what is unknown)",
-        amount(all.total),
-        amount(all.total_min),
-        amount(all.total_max)
+        known(all.total, all.total_max),
+        energy(all.total_min, all.unit),
+        energy(all.total_max, all.unit)
     )
 }
 

@@ -126,6 +126,21 @@ pub(crate) fn calls(number: u64) -> String {
     format!("{} call{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// A share of 1, as [`percent`].
+#[must_use]
+pub(crate) fn percent_of(share: f64) -> String {
+    const WHOLE: u64 = 1_000_000_000;
+    #[allow(clippy::cast_sign_loss, reason = "clamped to what is not negative")]
+    let part = (share.clamp(0.0, 1.0) * WHOLE as f64) as u64;
+    percent(part, WHOLE)
+}
+
+/// An energy of which a part may be unknown; where all of it is, [`UNKNOWN`].
+#[must_use]
+pub(crate) fn known_energy(known: f64, most: f64, unit: ResultUnit) -> String {
+    if known == 0.0 && most > 0.0 { UNKNOWN.to_owned() } else { energy(known, unit) }
+}
+
 /// An energy in J, `23.5 mJ`, or in no unit, `23.5m`.
 #[must_use]
 pub(crate) fn energy(value: f64, unit: ResultUnit) -> String {

@@ -27,8 +27,8 @@ pub(crate) enum Action {
     Pause,
     /// Show new numbers more often, or less often.
     Interval(Pace),
-    /// Show the functions of the selected layer and phase, or of the innermost of the selected stack; of a function, all that
-    /// is known of it.
+    /// Show the functions of the selected phase, or of the innermost phase of the selected stack; on a function, open or close
+    /// its details.
     Open,
     /// Type a part of the names of the functions that are shown.
     Filter,

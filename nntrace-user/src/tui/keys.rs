@@ -52,15 +52,9 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(&[(KeyCode::Tab, PLAIN)], "Tab", Action::NextView, "next view", Some("next view")),
     bind(&[(KeyCode::Enter, PLAIN)], "Enter", Action::Open, "open this line", Some("open")),
     bind(&[(KeyCode::Char('/'), PLAIN)], "/", Action::Filter, "filter functions by name", Some("filter")),
-    bind(&[(KeyCode::Char(' '), PLAIN)], "Space", Action::Pause, "pause, go on", Some("pause")),
+    bind(&[(KeyCode::Char(' '), PLAIN)], "Space", Action::Pause, "pause or resume", Some("pause")),
     bind(&[(KeyCode::Char('s'), PLAIN)], "s", Action::NextSort, "sort by the next column", Some("sort")),
-    bind(
-        &[(KeyCode::Char('S'), PLAIN)],
-        "S",
-        Action::ReverseSort,
-        "sort the other way round",
-        Some("reverse"),
-    ),
+    bind(&[(KeyCode::Char('S'), PLAIN)], "S", Action::ReverseSort, "reverse the order", Some("reverse")),
     bind(
         &[(KeyCode::Char('d'), PLAIN)],
         "d",

@@ -70,6 +70,8 @@ impl State {
     /// Takes the newest sample; it is shown at once, or after the pause.
     pub(crate) fn update(&mut self, snapshot: Snapshot, health: Health) {
         let before = self.pending.as_ref().or(self.shown.as_ref());
+        // What came after the last interval, until the end, is less than one.
+        let before = before.filter(|_| health.ended.is_none());
         let added = before.map(|before| Added::since(&before.snapshot, &snapshot)).unwrap_or_default();
         let sample = Sample { snapshot, health, added };
         if self.paused && self.shown.is_some() {
@@ -143,10 +145,11 @@ impl State {
                 }
             }
             Action::Open => self.open(),
-            Action::Filter => {
-                self.functions.is_typing = self.overlay.is_none();
+            Action::Filter if self.overlay.is_none() => {
+                self.functions.is_typing = true;
                 self.functions.is_open = false;
             }
+            Action::Filter => {}
         }
         Flow::Continue
     }
@@ -198,9 +201,7 @@ impl State {
         if self.type_key(key) {
             return Flow::Continue;
         }
-        if let Some(action) =
-            keys::action(key).filter(|action| action.applies_to(self.view) && self.can(*action))
-        {
+        if let Some(action) = keys::action(key).filter(|action| self.can(*action)) {
             return self.apply(action);
         }
         let control = if key.modifiers.contains(KeyModifiers::CONTROL) { "Ctrl-" } else { "" };
@@ -208,10 +209,18 @@ impl State {
         Flow::Continue
     }
 
-    /// Whether the run allows an action: nothing can change the interval of a replay.
-    fn can(&self, action: Action) -> bool {
-        let has_interval = || self.shown.as_ref().is_some_and(|sample| sample.health.interval.is_some());
-        !matches!(action, Action::Interval(_)) || has_interval()
+    /// Whether an action does anything now: the order of a list that is not shown cannot be changed, nor the interval of a replay.
+    pub(crate) fn can(&self, action: Action) -> bool {
+        action.applies_to(self.view)
+            && match action {
+                Action::NextSort | Action::ReverseSort => {
+                    self.view != View::Functions || !self.functions.is_open
+                }
+                Action::Interval(_) => {
+                    self.shown.as_ref().is_some_and(|sample| sample.health.interval.is_some())
+                }
+                _ => true,
+            }
     }
 
     /// Takes a key as a letter of the names of functions; `false` where keys are no letters now.

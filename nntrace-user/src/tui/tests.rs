@@ -41,9 +41,13 @@ fn press(app: &mut App, keys: &str) {
 #[test]
 fn every_size_and_view_can_be_drawn() {
     let (snapshot, health) = sample::lossy();
+    let snapshot = sample::with_resources(snapshot);
     let mut app = app(snapshot, Health { ended: Some("over".to_owned()), ..health });
-    for keys in ["1G", "2", "2G", "3G", "4G", "4/x", "5", "6", "?", "d"] {
-        press(&mut app, keys);
+    for keys in ["1G", "2", "2G", "3G", "4G", "4\n", "5", "5G", "6G", "4/x", "?", "d"] {
+        for key in keys.chars() {
+            let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
+            assert_eq!(app.on_key(code.into()), Flow::Continue);
+        }
         for (width, height) in
             (60..170).step_by(7).flat_map(|width| (15..40).map(move |height| (width, height)))
         {

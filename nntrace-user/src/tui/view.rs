@@ -84,10 +84,23 @@ fn no_marks(snapshot: &Snapshot, ended: bool) -> &'static str {
 
 /// Text in the place of what only context switches show.
 fn no_context_switches(snapshot: &Snapshot) -> &'static str {
-    if snapshot.source.kind == SourceKind::Live {
+    let is_traced = snapshot.usage.is_some();
+    if is_traced && snapshot.source.kind == SourceKind::Live {
+        "waiting for context switches..."
+    } else if is_traced {
+        "no traced process has context switches in this input"
+    } else if snapshot.source.kind == SourceKind::Live {
         "context switches are not traced: start with --level sched"
     } else {
         "this input has no context switches; a run records them with --level sched"
+    }
+}
+
+/// The name of a thread, where it is known, with its id.
+fn thread_name(snapshot: &Snapshot, pid: u32, tid: u32) -> String {
+    match snapshot.threads.iter().rev().find(|thread| (thread.pid, thread.tid) == (pid, tid)) {
+        Some(thread) => format!("{} ({tid})", thread.comm),
+        None => format!("thread {tid}"),
     }
 }
 

@@ -129,15 +129,15 @@ impl Sections {
             let times = row.histogram.as_deref();
             (key, Sum::of(row.count, row.total_ns, row.exclusive_ns, times))
         });
-        let functions = findings.marks.sites.functions().into_iter().map(|((pid, tag, name), row)| {
+        let functions = findings.marks.sites.functions().into_iter().map(|((pid, tag, name), function)| {
             let key = Key {
                 process: label(&findings.process_name(pid)),
                 layer: tag.layer(),
                 phase: tag.phase(),
                 function: Some(label(&findings.marks.names.text(name))),
             };
-            let total = &row.total;
-            (key, Sum::of(total.count, total.own, total.exclusive, Some(&row.times.histogram())))
+            let total = &function.sum.total;
+            (key, Sum::of(total.count, total.own, total.exclusive, Some(&function.sum.times.histogram())))
         });
         Self::bounded(by_key(phases), by_key(functions))
     }

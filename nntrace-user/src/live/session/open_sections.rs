@@ -9,12 +9,12 @@ use crate::{
 };
 
 impl Session {
-    /// Looks which sections are open now. It takes two system calls for each thread with marks.
+    /// Reads the open sections. It makes two system calls for each thread in the kernel's table.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
-    pub fn look_at_open(&mut self, sections: &mut OpenSections) -> Result<(), KernelError> {
-        sections.look(self.open_sections()?);
+    pub fn read_open_sections(&mut self, sections: &mut OpenSections) -> Result<(), KernelError> {
+        sections.update(self.open_sections()?);
         for open in sections.lasting_mut() {
             open.pid = open.pid.or_else(|| self.process_of(open.tid));
             // A missing text costs the name only its words.

@@ -95,9 +95,9 @@ impl Books {
             tables.functions.entry(known.unwrap_or(candidates[2])).or_default().merge(usage);
         }
         // Sections from before the first event of a thread, or whose row had no room.
-        for (key, sum) in &functions {
+        for (key, function) in &functions {
             let usage = tables.functions.entry(*key).or_default();
-            usage.unknown += sum.total.exclusive.saturating_sub(usage.total());
+            usage.unknown += function.sum.total.exclusive.saturating_sub(usage.total());
         }
         for (&(pid, ..), usage) in &tables.functions {
             if let Some(left) = times.get_mut(&pid) {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Key of a function: its process, layer and phase, and the hash of its name.
-type Function = (u32, Tag, u64);
+type FunctionKey = (u32, Tag, u64);
 
 impl Snapshot {
     /// Adds what the live view shows of a function that is opened.
@@ -18,7 +18,7 @@ impl Snapshot {
         let mut threads = found.threads_of_functions();
         for (row, function) in self.functions.iter_mut().zip(found.sorted_functions()) {
             let threads = threads.remove(&function.key).unwrap_or_default();
-            row.details = Some(Box::new(details(&function.sum, threads)));
+            row.details = Some(Box::new(details(&function.function.sum, threads)));
         }
         self
     }
@@ -55,8 +55,8 @@ fn details(sum: &FunctionSum, mut threads: Vec<(u32, Total)>) -> FunctionDetails
 
 impl Findings<'_> {
     /// Returns the sums of each function by thread, one for each place of it.
-    fn threads_of_functions(&self) -> FxHashMap<Function, Vec<(u32, Total)>> {
-        let mut threads: FxHashMap<Function, Vec<(u32, Total)>> = FxHashMap::default();
+    fn threads_of_functions(&self) -> FxHashMap<FunctionKey, Vec<(u32, Total)>> {
+        let mut threads: FxHashMap<FunctionKey, Vec<(u32, Total)>> = FxHashMap::default();
         for site in self.marks.sites.counted() {
             let mut sum = Total::default();
             site.sums.iter().for_each(|(_, part)| sum.add(&part.total));

@@ -1,6 +1,6 @@
 //! Rows of marks.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use nntrace_common::{layer::Tag, record::Total};
 
@@ -12,7 +12,7 @@ use crate::{
         findings::Findings,
         histogram::Times,
         run_facts::ProcessLabel,
-        section_sites::{FunctionSum, Site},
+        section_sites::{Function, Site},
     },
     report::snapshot::{
         AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
@@ -25,7 +25,7 @@ pub(super) struct NamedFunction<'a> {
     /// Process, layer and phase, and the hash of the name.
     pub(super) key: (u32, Tag, u64),
     /// Its sections.
-    pub(super) sum: Cow<'a, FunctionSum>,
+    pub(super) function: Function<'a>,
     name: String,
 }
 
@@ -112,7 +112,7 @@ impl Findings<'_> {
     pub(super) fn functions(&self) -> Vec<FunctionRow> {
         self.sorted_functions()
             .into_iter()
-            .map(|NamedFunction { key: (pid, tag, _), sum, name }| {
+            .map(|NamedFunction { key: (pid, tag, _), function: Function { sum, is_late }, name }| {
                 let times = sum.times.histogram();
                 let (least, most) = sum.times.extremes().unwrap_or_default();
                 let quantile = |q: f64| times.value_at_quantile(q).clamp(least, most);
@@ -127,7 +127,7 @@ impl Findings<'_> {
                     p50_ns: quantile(0.5),
                     p99_ns: quantile(0.99),
                     max_ns: most,
-                    is_partial: sum.is_late,
+                    is_partial: is_late,
                     details: None,
                 }
             })
@@ -138,7 +138,7 @@ impl Findings<'_> {
     pub(super) fn sorted_functions(&self) -> Vec<NamedFunction<'_>> {
         let functions = self.marks.sites.functions().into_iter();
         let mut rows: Vec<_> = functions
-            .map(|(key, sum)| NamedFunction { key, sum, name: self.marks.names.text(key.2) })
+            .map(|(key, function)| NamedFunction { key, function, name: self.marks.names.text(key.2) })
             .collect();
         let rank = |row: &NamedFunction<'_>| (row.key.0, row.key.1);
         rows.sort_by(|a, b| (rank(a), &a.name).cmp(&(rank(b), &b.name)));

@@ -14,10 +14,15 @@ use crate::{
 const MOST: usize = 100;
 
 impl Snapshot {
-    /// Adds what is open while the run goes on, as of the last two looks.
+    /// Adds the innermost section of each thread that is in one for long while the run goes on, the longest first.
     #[must_use]
     pub fn with_open_sections(self, found: &Findings<'_>, open: &OpenSections) -> Self {
-        Self { unfinished: found.rows_of(found.lasting_sections(open)), ..self }
+        let mut sections = found.lasting_sections(open);
+        // Those of a thread are together, the innermost is the last of them.
+        sections.reverse();
+        sections.dedup_by_key(|section| (section.pid, section.tid));
+        sections.sort_by_key(UnfinishedSection::begin_ns);
+        Self { unfinished: found.rows_of(sections), ..self }
     }
 }
 

@@ -7,7 +7,7 @@ pub struct FunctionDetails {
     pub times: Vec<(u64, u64)>,
     /// Its slowest calls, the slowest first.
     pub slowest: Vec<SlowCallRow>,
-    /// Threads that ran it, by their ids.
+    /// Threads that ran it, by their ids; 0 for those whose rows had no room. They may lack calls that were summed as others.
     pub threads: Vec<FunctionThreadRow>,
 }
 

@@ -30,7 +30,7 @@ impl Column for EnergySort {
     fn value(self, sample: &Sample, row: usize) -> Option<u64> {
         match self {
             // The bits of numbers that are not negative have their order.
-            Self::Energy => Some(rows(&sample.snapshot)[row].energy.total.max(0.0).to_bits()),
+            Self::Energy => Some((rows(&sample.snapshot)[row].energy.total + 0.0).max(0.0).to_bits()),
             Self::Name => None,
         }
     }

@@ -87,6 +87,7 @@ impl Functions {
         };
         self.table.arrange(sample, (0..rows.len()).filter(|&row| is_shown(&rows[row])));
         self.table.identify(|row| FunctionKey::of(&rows[row]));
+        self.is_open &= self.table.selected().is_some();
     }
 
     /// Whether functions may be left out.

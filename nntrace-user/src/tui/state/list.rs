@@ -7,20 +7,23 @@ use crate::tui::actions::Motion;
 pub(crate) struct List<K> {
     keys: Vec<K>,
     selected: usize,
+    /// Whether the user has selected a line: the first one is selected until then.
+    was_moved: bool,
     offset: usize,
     page: usize,
 }
 
 impl<K> Default for List<K> {
     fn default() -> Self {
-        Self { keys: Vec::new(), selected: 0, offset: 0, page: 1 }
+        Self { keys: Vec::new(), selected: 0, was_moved: false, offset: 0, page: 1 }
     }
 }
 
 impl<K: PartialEq> List<K> {
     /// Replaces the lines. The selected one stays selected wherever it is now; if it is gone, the one in its place is.
     pub(crate) fn set_keys(&mut self, keys: Vec<K>) {
-        let kept = self.selected().and_then(|old| keys.iter().position(|key| key == old));
+        let kept = self.selected().filter(|_| self.was_moved);
+        let kept = kept.and_then(|old| keys.iter().position(|key| key == old));
         self.selected = kept.unwrap_or(self.selected).min(keys.len().saturating_sub(1));
         self.keys = keys;
     }
@@ -42,6 +45,7 @@ impl<K: PartialEq> List<K> {
 
     /// Moves the selection; it stops at the ends.
     pub(crate) fn go(&mut self, motion: Motion) {
+        self.was_moved = true;
         let last = self.keys.len().saturating_sub(1);
         self.selected = moved(self.selected, motion, self.page).min(last);
     }
@@ -88,6 +92,13 @@ mod tests {
         assert_eq!(list.selected(), Some(&'b'));
         list.set_keys(vec!['x', 'y', 'z', 'b']);
         assert_eq!((list.selected(), list.index()), (Some(&'b'), 3));
+    }
+
+    #[test]
+    fn the_first_line_is_selected_until_another_is() {
+        let mut list = list(&['a', 'b', 'c']);
+        list.set_keys(vec!['b', 'c', 'a']);
+        assert_eq!(list.selected(), Some(&'b'));
     }
 
     #[test]

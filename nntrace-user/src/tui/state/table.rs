@@ -6,10 +6,10 @@ use crate::tui::actions::Motion;
 
 /// Column that rows can be sorted by.
 pub(crate) trait Column: Copy + PartialEq + 'static {
-    /// Every column, in the order in which the key goes through them. By the last one, rows are in the snapshot's order.
+    /// Columns in the order in which `s` cycles through them. The last one keeps the snapshot's order.
     const ALL: &'static [Self];
 
-    /// Returns the number that a row of the snapshot is sorted by; what is not known is less than everything known.
+    /// Returns the sort key of a row; unknown values are smallest.
     fn value(self, sample: &Sample, row: usize) -> Option<u64>;
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Table<K, C> {
     pub list: List<K>,
     /// The column that rows are sorted by.
     pub sort: C,
-    /// Whether the smallest comes first; in the snapshot's order, the last.
+    /// Whether the order is reversed.
     pub reversed: bool,
     /// Indices into the snapshot's rows, in the order of the list.
     pub order: Vec<usize>,
@@ -36,7 +36,7 @@ impl<K: PartialEq, C: Column> Table<K, C> {
     /// Sorts these rows of a snapshot.
     pub(crate) fn arrange(&mut self, sample: &Sample, rows: impl Iterator<Item = usize>) {
         self.order = rows.collect();
-        // A stable sort: equal rows keep the snapshot's order, so that they do not dance.
+        // A stable sort: equal rows keep the snapshot's order, so that they do not jump around.
         self.order.sort_by(|&a, &b| {
             let (a, b) = if self.reversed { (b, a) } else { (a, b) };
             self.sort.value(sample, b).cmp(&self.sort.value(sample, a))
@@ -46,7 +46,7 @@ impl<K: PartialEq, C: Column> Table<K, C> {
         }
     }
 
-    /// Names the rows in their order.
+    /// Sets the identity of each row.
     pub(crate) fn identify(&mut self, key: impl Fn(usize) -> K) {
         self.list.set_keys(self.order.iter().map(|&row| key(row)).collect());
     }
@@ -80,10 +80,10 @@ pub(crate) trait Lines {
     /// Returns the position of the selected line, and the number of lines.
     fn position(&self) -> (usize, usize);
 
-    /// Sorts by the next column, largest first. Lines with an order of their own keep it.
+    /// Sorts by the next column, largest first. No effect on lists that cannot be sorted.
     fn next_sort(&mut self) {}
 
-    /// Turns the order around.
+    /// Reverses the order.
     fn reverse(&mut self) {}
 }
 

@@ -5,12 +5,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-use super::text::{bar, left, put, right, rule, say};
+use super::text::{bar, below_first, left, list, put, right, rule, say};
 use super::theme::Theme;
 use super::{no_context_switches, process_name, rails};
 use crate::report::headline::main_function;
 use crate::report::incomplete_figures::Figures;
-use crate::report::number_format::{self, PERCENT_WIDTH};
+use crate::report::number_format::{self, PERCENT_WIDTH, UNKNOWN};
 use crate::report::snapshot::{EnergyPartsRow, EnergyRow, PhaseEnergyRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::energy::{self, Energy, EnergySort};
@@ -36,54 +36,70 @@ pub(crate) fn draw(state: &mut Energy, sample: &Sample, theme: Theme, area: Rect
         rails::draw(snapshot, rails_area, buffer);
     }
     let Some(energy) = &snapshot.energy else {
-        let text =
-            "no energy model: --energy-model FILE uses one, and `nntrace-bpf energy-model init` writes one";
+        let text = "no energy model: write one with `nntrace-bpf energy-model init`, then pass it with --energy-model FILE";
         say(buffer, area, text);
         return;
     };
     let of_clusters = energy.clusters.len() as u16 + 1;
     let [summary_area, clusters_area, phases_area] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(of_clusters.min(area.height / 3)),
+        Constraint::Length(of_clusters.min(area.height / 2)),
         Constraint::Fill(1),
     ])
     .areas(area);
-    summary(energy, snapshot, summary_area, buffer);
-    clusters(energy, snapshot, clusters_area, buffer);
-    phases(state, energy, snapshot, theme, phases_area, buffer);
+    let amounts = Amounts { energy, figures: Figures::under(snapshot, "energy") };
+    summary(amounts, snapshot, summary_area, buffer);
+    clusters(amounts, clusters_area, buffer);
+    phases(state, amounts, snapshot, theme, phases_area, buffer);
 }
 
-/// An energy, marked where records were lost.
-fn amount(value: f64, energy: &EnergyRow, snapshot: &Snapshot) -> String {
-    Figures::under(snapshot, "energy").text(&number_format::energy(value, energy.unit))
+/// Energies as text, marked where records were lost.
+#[derive(Clone, Copy)]
+struct Amounts<'a> {
+    energy: &'a EnergyRow,
+    figures: Figures,
 }
 
-/// All of it, and for each execution.
-fn summary(energy: &EnergyRow, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+impl Amounts<'_> {
+    fn of(self, value: f64) -> String {
+        self.figures.text(&number_format::energy(value, self.energy.unit))
+    }
+
+    /// An energy of which a part may be unknown, and its greatest value.
+    fn known(self, value: f64, most: f64) -> String {
+        self.figures.text(&number_format::known_energy(value, most, self.energy.unit))
+    }
+
+    /// The range of an energy, where it is one.
+    fn range(self, least: f64, most: f64) -> String {
+        if least < most {
+            format!(" ({} to {} including unknown states)", self.of(least), self.of(most))
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// All of it, and that of each call.
+fn summary(amounts: Amounts<'_>, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
-    let amount = |value| amount(value, energy, snapshot);
-    let range = if energy.total_min < energy.total_max {
-        format!(" ({} to {} with what is unknown)", amount(energy.total_min), amount(energy.total_max))
-    } else {
-        String::new()
-    };
-    let all = format!(" {} in all{range}, by {}", amount(energy.total), energy.model);
+    let EnergyRow { total, total_min, total_max, ref model, .. } = *amounts.energy;
+    let (known, range) = (amounts.known(total, total_max), amounts.range(total_min, total_max));
+    let all = format!(" total {known}{range}, model {model}");
     put(buffer, area, 0, &Line::styled(left(&all, columns), Theme::heading()));
     if let Some(function) = main_function(&snapshot.functions) {
-        let each = format!(
-            " {} for each of {} of {} {}",
-            amount(energy.total / function.count as f64),
-            number_format::calls(function.count),
-            Tag::new(function.layer, function.phase),
-            function.name
-        );
+        let calls = function.count as f64;
+        let (tag, name) = (Tag::new(function.layer, function.phase), &function.name);
+        let (known, range) =
+            (amounts.known(total / calls, total_max), amounts.range(total_min / calls, total_max / calls));
+        let calls = number_format::calls(function.count);
+        let each = format!(" {known} per call of {tag} {name}, {calls}{range}");
         put(buffer, area, 1, &Line::from(left(&each, columns)));
     }
 }
 
-fn clusters(energy: &EnergyRow, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+fn clusters(amounts: Amounts<'_>, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
-    let amount = |value| amount(value, energy, snapshot);
     let line = |name: &str, figures: [String; 3], parts: [String; 5]| {
         let mut cells = vec![String::new(), left(name, NAME)];
         cells.extend(figures.iter().map(|figure| right(figure, FIGURE)));
@@ -95,28 +111,27 @@ fn clusters(energy: &EnergyRow, snapshot: &Snapshot, area: Rect, buffer: &mut Bu
     };
     let titles = line("cluster", ["energy", "from", "to"].map(str::to_owned), PARTS.map(str::to_owned));
     put(buffer, area, 0, &Line::styled(titles, Theme::heading()));
-    for (row, cluster) in energy.clusters.iter().enumerate() {
+    let rows = amounts.energy.clusters.iter().map(|cluster| {
         let EnergyPartsRow { cluster_idle, cluster_active, cpu_idle, cpu_active, wakeups } = cluster.parts;
-        let text = line(
-            &cluster.cluster,
-            [cluster.total, cluster.total_min, cluster.total_max].map(amount),
-            [cpu_active, cpu_idle, cluster_active, cluster_idle, wakeups].map(amount),
-        );
-        put(buffer, area, row + 1, &Line::from(text));
-    }
+        let known = amounts.known(cluster.total, cluster.total_max);
+        let [least, most] = [cluster.total_min, cluster.total_max].map(|value| amounts.of(value));
+        let parts = [cpu_active, cpu_idle, cluster_active, cluster_idle, wakeups];
+        line(&cluster.cluster, [known, least, most], parts.map(|value| amounts.of(value)))
+    });
+    list(buffer, below_first(area), &rows.collect::<Vec<_>>());
 }
 
 fn phases(
     state: &mut Energy,
-    energy: &EnergyRow,
+    amounts: Amounts<'_>,
     snapshot: &Snapshot,
     theme: Theme,
     area: Rect,
     buffer: &mut Buffer,
 ) {
     let columns = usize::from(area.width);
-    put(buffer, area, 0, &rule("by layer and phase", "each without what is nested in it", columns));
-    let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    put(buffer, area, 0, &rule("by layer and phase", "without nested sections", columns));
+    let below = below_first(area);
     let rows = energy::rows(snapshot);
     if rows.is_empty() {
         say(buffer, below, no_context_switches(snapshot));
@@ -136,11 +151,13 @@ fn phases(
     for (position, &index) in state.order.iter().enumerate().skip(first).take(page) {
         let row = &rows[index];
         let (sign, style) = Theme::line(position == state.list.index());
-        let share = if energy.total > 0.0 { row.energy.total / energy.total } else { 0.0 };
+        let total = amounts.energy.total;
+        let share = if total > 0.0 { row.energy.total / total } else { 0.0 };
+        let percent = if total > 0.0 { number_format::percent_of(share) } else { UNKNOWN.to_owned() };
         let text = format!(
             "{sign}{} {}",
-            right(&amount(row.energy.total, energy, snapshot), FIGURE),
-            right(&format!("{:.1}%", share * 100.0), PERCENT_WIDTH),
+            right(&amounts.known(row.energy.total, row.energy.total_max), FIGURE),
+            right(&percent, PERCENT_WIDTH),
         );
         let mut line = Line::from(Span::styled(text, style));
         if columns >= WIDE {
@@ -153,7 +170,7 @@ fn phases(
 }
 
 fn name(row: &PhaseEnergyRow, snapshot: &Snapshot) -> String {
-    let Some(pid) = row.pid else { return "all else: idle CPUs, other processes".to_owned() };
+    let Some(pid) = row.pid else { return "everything else: idle CPUs, other processes".to_owned() };
     let process = process_name(snapshot, pid);
     match row.layer.zip(row.phase) {
         Some((layer, phase)) => format!("{} {} in {process}", layer.name(), phase.name()),

@@ -11,6 +11,7 @@ use super::theme::Theme;
 use crate::report::number_format;
 use crate::report::snapshot::TableUse;
 use crate::tui::Health;
+use crate::tui::actions::Action;
 use crate::tui::keys::BINDINGS;
 use crate::tui::state::{Sample, State, View};
 
@@ -51,8 +52,8 @@ pub(crate) fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffe
     put(buffer, area, 0, &line);
 }
 
-/// Cost and losses of measuring, and the use of the fullest table. What does not fit is left out and never cut: first the probes, then the cost of an
-/// event, then parts from the end.
+/// Cost and losses of measuring, and the use of the fullest table. Parts that do not fit are left out, never cut: the probes, then the
+/// costs of events (and the probes return if they fit), then parts from the end.
 pub(crate) fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(Sample { health, .. }) = &state.shown else {
         return;
@@ -162,7 +163,7 @@ pub(crate) fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
         );
         let room = usize::from(area.width).saturating_sub(line.width() + 2);
         let short = || format!("{}: ", plural(notes + diagnostics, "finding", "findings"));
-        let text = if width(&text) <= room { text } else { short() };
+        let text = [text, short()].into_iter().find(|text| width(text) <= room).unwrap_or_default();
         line.push_span(Span::raw(right(&text, room)));
         line.push_span(Span::styled("d ", theme.key()));
     }
@@ -183,6 +184,7 @@ pub(crate) fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer
 
 /// Hints from the key table, as many as fit; after a key that does nothing, that.
 pub(crate) fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let is_open = state.view == View::Functions && state.functions.is_open;
     let word = if state.view == View::Functions && state.functions.is_typing {
         Some(" letters are part of the filter; Backspace takes the last one back".to_owned())
     } else {
@@ -193,8 +195,9 @@ pub(crate) fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffe
         return;
     }
     let mut line = Line::default();
-    for binding in BINDINGS.iter().filter(|binding| binding.action.applies_to(state.view)) {
+    for binding in BINDINGS.iter().filter(|binding| state.can(binding.action)) {
         let Some(hint) = binding.hint else { continue };
+        let hint = if is_open && binding.action == Action::Open { "close" } else { hint };
         let key = binding.label.split(' ').next().unwrap_or(binding.label);
         if line.width() + width(key) + width(hint) + 3 > usize::from(area.width) {
             break;

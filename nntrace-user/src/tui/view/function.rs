@@ -6,15 +6,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
-use super::text::{left, put, right, rule, say, wrap};
+use super::text::{below_first, left, list, put, right, rule, say, wrap};
 use super::theme::Theme;
-use super::{chart, no_context_switches, process_name};
+use super::{chart, no_context_switches, process_name, thread_name};
+use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH};
-use crate::report::snapshot::{FunctionDetails, FunctionRow, Snapshot, UsageRow};
+use crate::report::snapshot::{FunctionDetails, FunctionRow, SlowCallRow, Snapshot, UsageRow};
 
 /// Height from which on there is room for the distribution.
 const CHART: u16 = 16;
-/// Lines of the distribution at most: more make nothing clearer, and threads need the room.
+/// Height of the distribution at most: more adds no detail.
 const TALLEST: u16 = 14;
 /// Lines of the lists: a heading, and the slowest calls.
 const LISTS: u16 = 6;
@@ -40,7 +41,7 @@ pub(crate) fn draw(
         Constraint::Fill(1),
     ])
     .areas(area);
-    put(buffer, text_area, 0, &rule(&title, "Esc: all functions", columns));
+    put(buffer, text_area, 0, &rule(&title, "Esc: back to the list", columns));
     for (screen, line) in lines.into_iter().enumerate() {
         put(
             buffer,
@@ -50,15 +51,15 @@ pub(crate) fn draw(
         );
     }
     if row.count == 0 {
-        say(buffer, lists_area, "it ran only inside itself");
+        say(buffer, lists_area, "its outermost call has not ended");
         return;
     }
     let Some(details) = row.details.as_deref() else { return };
     chart::draw(&details.times, theme, chart_area, buffer);
     let [slowest_area, threads_area] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(lists_area);
-    slowest(details, snapshot, slowest_area, buffer);
-    threads(details, snapshot, threads_area, buffer);
+    slowest(row, details, snapshot, slowest_area, buffer);
+    threads(row, details, snapshot, threads_area, buffer);
 }
 
 /// The name and the figures of a function, in lines of that width.
@@ -73,21 +74,21 @@ pub(super) fn summary(
         lines.truncate(1);
         lines.push("…".to_owned());
     }
-    let duration = number_format::duration_ns;
-    let time = |ns| number_format::or_unknown(row.of_sections(ns), duration);
+    let figures = Figures::under(snapshot, "functions");
+    let time = |ns| figures.known(row.of_sections(ns), number_format::duration_ns);
     let all: u64 = snapshot.functions.iter().map(|row| row.exclusive_ns).sum();
     let share = number_format::percent(row.exclusive_ns, all);
     let added =
-        added_ns.map_or_else(String::new, |added| format!(", {} in the last interval", duration(added)));
+        added_ns.map_or_else(String::new, |added| format!(", {} in the last interval", figures.time(added)));
     let partial = if row.is_partial { "; earlier ones may be in (others)" } else { "" };
     lines.push(format!(
         "{}{partial}: p50 {}  p99 {}  max {}",
-        number_format::calls(row.count),
+        figures.text(&number_format::calls(row.count)),
         time(row.p50_ns),
         time(row.p99_ns),
         time(row.max_ns)
     ));
-    let (total, exclusive) = (duration(row.total_ns), duration(row.exclusive_ns));
+    let (total, exclusive) = (figures.time(row.total_ns), figures.time(row.exclusive_ns));
     lines.push(format!("total {total}, exclusive {exclusive} ({share} of all){added}"));
     lines
 }
@@ -107,7 +108,7 @@ fn states(row: &FunctionRow, snapshot: &Snapshot) -> String {
         .map(|of| &of.usage);
     let Some(UsageRow { on_cpu_ns, runnable_ns, sleeping_ns, uninterruptible_ns, unknown_ns, .. }) = known
     else {
-        return "whether it ran or waited is not known".to_owned();
+        return "thread states in this function: unknown".to_owned();
     };
     let states = [
         ("on CPU", *on_cpu_ns),
@@ -118,51 +119,68 @@ fn states(row: &FunctionRow, snapshot: &Snapshot) -> String {
     let whole = states.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     let share = |&(name, ns): &(&str, u64)| format!("{name} {}", number_format::percent(ns, whole));
     let parts: Vec<String> = states.iter().filter(|(_, ns)| *ns > 0).map(share).collect();
-    if parts.is_empty() { "no time of its own".to_owned() } else { format!("itself {}", parts.join(", ")) }
+    if parts.is_empty() {
+        "no exclusive time".to_owned()
+    } else {
+        format!("exclusive time: {}", parts.join(", "))
+    }
 }
 
 /// The slowest calls, with when they began.
-fn slowest(details: &FunctionDetails, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
-    put(buffer, area, 0, &Line::styled(" slowest calls", Theme::heading()));
-    for (row, call) in details.slowest.iter().enumerate() {
+fn slowest(
+    row: &FunctionRow,
+    details: &FunctionDetails,
+    snapshot: &Snapshot,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let title = Figures::under(snapshot, "functions").text("slowest calls");
+    put(buffer, area, 0, &Line::styled(format!(" {title}"), Theme::heading()));
+    let line = |call: &SlowCallRow| {
         let begin = call.begin_ns.saturating_sub(snapshot.window.begin_ns);
-        let text = format!(
+        format!(
             " {}  at {}.{:03} s  {}",
             right(&number_format::duration_ns(call.ns), DURATION_WIDTH),
             begin / 1_000_000_000,
             begin / 1_000_000 % 1_000,
-            thread_name(call.tid, snapshot)
-        );
-        put(buffer, area, row + 1, &Line::from(left(&text, usize::from(area.width))));
-    }
+            thread_name(snapshot, row.pid, call.tid)
+        )
+    };
+    list(buffer, below_first(area), &details.slowest.iter().map(line).collect::<Vec<_>>());
 }
 
 /// The threads that ran it, those with the most time first.
-fn threads(details: &FunctionDetails, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+fn threads(
+    row: &FunctionRow,
+    details: &FunctionDetails,
+    snapshot: &Snapshot,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let figures = Figures::under(snapshot, "functions");
     let mut rows: Vec<_> = details.threads.iter().collect();
     rows.sort_by_key(|row| Reverse(row.total_ns));
-    let room = usize::from(area.height).saturating_sub(1);
-    let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
-    put(buffer, area, 0, &Line::styled("   total  count  thread", Theme::heading()));
-    for (line, row) in rows.iter().take(shown).enumerate() {
-        let text = format!(
-            " {} {}  {}",
-            right(&number_format::duration_ns(row.total_ns), DURATION_WIDTH),
-            right(&number_format::count(row.count), COUNT_WIDTH),
-            thread_name(row.tid, snapshot)
-        );
-        put(buffer, area, line + 1, &Line::from(left(&text, usize::from(area.width))));
+    let titles = format!(
+        " {} {}  thread",
+        right(&figures.text("total"), DURATION_WIDTH),
+        right(&figures.text("count"), COUNT_WIDTH)
+    );
+    put(buffer, area, 0, &Line::styled(titles, Theme::heading()));
+    let line = |total_ns, count, name: &str| {
+        format!(
+            " {} {}  {name}",
+            right(&number_format::duration_ns(total_ns), DURATION_WIDTH),
+            right(&number_format::count(count), COUNT_WIDTH),
+        )
+    };
+    let name = |tid| if tid == 0 { "other threads".to_owned() } else { thread_name(snapshot, row.pid, tid) };
+    let mut lines: Vec<String> =
+        rows.iter().map(|thread| line(thread.total_ns, thread.count, &name(thread.tid))).collect();
+    // Rows of threads that had no room are in those of all functions.
+    let count = row.count.saturating_sub(rows.iter().map(|thread| thread.count).sum());
+    if count > 0 {
+        let total_ns = row.total_ns.saturating_sub(rows.iter().map(|thread| thread.total_ns).sum());
+        lines.push(line(total_ns, count, "unknown"));
     }
-    if shown < rows.len() {
-        let more = format!("  … {} more", rows.len() - shown);
-        put(buffer, area, shown + 1, &Line::styled(more, Theme::dim()));
-    }
-}
-
-/// The name of a thread, where it is known, with its id.
-fn thread_name(tid: u32, snapshot: &Snapshot) -> String {
-    match snapshot.threads.iter().rev().find(|thread| thread.tid == tid) {
-        Some(thread) => format!("{} ({tid})", thread.comm),
-        None => format!("thread {tid}"),
-    }
+    list(buffer, below_first(area), &lines);
 }

@@ -233,7 +233,7 @@ fn function_line(
 fn selected(row: &FunctionRow, added_ns: Option<u64>, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
     let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid));
-    put(buffer, area, 0, &rule(&title, "Enter: more", columns));
+    put(buffer, area, 0, &rule(&title, "Enter: details", columns));
     let lines = function::summary(row, added_ns, snapshot, columns.saturating_sub(2));
     for (screen, line) in lines.into_iter().enumerate() {
         put(buffer, area, screen + 1, &Line::from(format!(" {}", left(&line, columns.saturating_sub(1)))));

@@ -15,35 +15,34 @@ pub(super) fn processes(snapshot: &Snapshot) -> impl Iterator<Item = u32> {
     innermost(snapshot).filter_map(|row| row.pid)
 }
 
-/// Returns a line for each thread of a process that is in a section for long, the longest first.
+/// Returns a line for each thread of a process that has been in a section for at least an interval, the longest first.
 pub(super) fn lines(snapshot: &Snapshot, pid: u32) -> Vec<String> {
     let mut rows: Vec<&UnfinishedRow> = innermost(snapshot).filter(|row| row.pid == Some(pid)).collect();
     rows.sort_by_key(|row| Reverse(row.open_ns));
     let mut lines: Vec<String> = rows.iter().take(MOST).map(|row| line(row)).collect();
     match rows.len().saturating_sub(MOST) {
         0 => {}
-        1 => lines.push(" not ended: 1 more thread is in a section".to_owned()),
-        more => lines.push(format!(" not ended: {more} more threads are in sections")),
+        1 => lines.push(" 1 more thread in an open section".to_owned()),
+        more => lines.push(format!(" {more} more threads in open sections")),
     }
     lines
 }
 
-/// The innermost section of each thread. Phases of the application, which last as long as it does, are no news.
+/// The innermost section of each thread. Phases of the application are left out: they last as long as it does.
 fn innermost(snapshot: &Snapshot) -> impl Iterator<Item = &UnfinishedRow> {
     let rows = &snapshot.unfinished;
     let is_last =
         |at: usize| rows.get(at + 1).is_none_or(|next| (next.pid, next.tid) != (rows[at].pid, rows[at].tid));
-    rows.iter().enumerate().filter(move |&(at, row)| is_last(at) && !is_whole_run(row)).map(|(_, row)| row)
-}
-
-fn is_whole_run(row: &UnfinishedRow) -> bool {
-    matches!(row.phase, Some(Phase::Overall | Phase::WarmUp | Phase::Benchmark))
+    rows.iter()
+        .enumerate()
+        .filter(move |&(at, row)| is_last(at) && !row.phase.is_some_and(Phase::is_application_phase))
+        .map(|(_, row)| row)
 }
 
 fn line(row: &UnfinishedRow) -> String {
     let layer = row.layer.map_or(UNKNOWN, Layer::name);
     let phase = row.phase.map_or(UNKNOWN, Phase::name);
-    format!(" not ended: {} in {layer} {phase} {}, thread {}", duration_ns(row.open_ns), row.name, row.tid)
+    format!(" open for {}: {layer} {phase} {}, thread {}", duration_ns(row.open_ns), row.name, row.tid)
 }
 
 #[cfg(test)]
@@ -79,10 +78,10 @@ mod tests {
         assert_eq!(
             lines(&snapshot, 7),
             [
-                " not ended: 9.00 s in Driver Execution section 0, thread 3",
-                " not ended: 7.00 s in Driver Compilation section 1, thread 2",
-                " not ended: 1.00 s in Driver Execution section 1, thread 4",
-                " not ended: 1 more thread is in a section",
+                " open for 9.00 s: Driver Execution section 0, thread 3",
+                " open for 7.00 s: Driver Compilation section 1, thread 2",
+                " open for 1.00 s: Driver Execution section 1, thread 4",
+                " 1 more thread in an open section",
             ]
         );
         assert_eq!(processes(&snapshot).collect::<Vec<_>>(), [7; 4]);

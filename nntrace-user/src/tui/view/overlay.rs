@@ -18,11 +18,12 @@ const WIDEST: u16 = 110;
 const TWO_COLUMNS: usize = 72;
 
 /// Meanings of the words in the views.
-const GLOSSARY: [(&str, &str); 7] = [
+const GLOSSARY: [(&str, &str); 8] = [
     ("total", "time in that layer and phase, by the mark contract"),
     ("excl", "the same without what nested marked sections took"),
     ("p50 p99", "half, 99% of the frames were no longer than this"),
-    ("share now", "of all exclusive time, or of the window; of the last interval"),
+    ("share", "of all exclusive time; of a thread, of its lifetime"),
+    ("now", "the same within the last interval"),
     ("marks", "per second, and in brackets what one costs in the kernel"),
     ("cpu", "what this program takes, in percent of one CPU"),
     ("hits", "how often a state was entered"),

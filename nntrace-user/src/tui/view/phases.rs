@@ -60,7 +60,11 @@ fn split(area: Rect) -> (Rect, Option<Rect>) {
 
 fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
-    let mut rows = Vec::new();
+    // A process may be in its first section, and has nothing to select then.
+    let others: BTreeSet<u32> = open_sections::processes(snapshot)
+        .filter(|pid| snapshot.phases.iter().all(|row| row.pid != *pid))
+        .collect();
+    let mut rows: Vec<Row<'_>> = others.into_iter().flat_map(|pid| heading(snapshot, pid)).collect();
     let mut selected = 0;
     let mut process = None;
     for (position, &index) in state.order.iter().enumerate() {
@@ -73,11 +77,6 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         }
         rows.push(Row::Phase(row));
     }
-    // A process may be in its first section.
-    let others: BTreeSet<u32> = open_sections::processes(snapshot)
-        .filter(|pid| snapshot.phases.iter().all(|row| row.pid != *pid))
-        .collect();
-    rows.extend(others.into_iter().flat_map(|pid| heading(snapshot, pid)));
     put(buffer, area, 0, &Line::styled(header(state, snapshot, columns), Theme::heading()));
     let page = usize::from(area.height).saturating_sub(1);
     let mut first = state.list.scroll(rows.len(), selected, page);

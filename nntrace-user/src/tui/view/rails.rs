@@ -2,10 +2,8 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 
-use super::text::{left, put, right, rule};
-use super::theme::Theme;
+use super::text::{below_first, left, list, put, right, rule};
 use crate::report::rails::{joules, notes, watts};
 use crate::report::snapshot::{RailRow, Snapshot};
 
@@ -27,20 +25,12 @@ pub(crate) fn height(snapshot: &Snapshot, rows: u16) -> u16 {
     }
 }
 
-/// Draws a heading and a line for each rail; the last row tells how many do not fit.
+/// Draws a heading and a line for each rail.
 pub(crate) fn draw(snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
     put(buffer, area, 0, &rule("measured rails", "they may overlap", columns));
-    let rails = rails(snapshot);
-    let room = usize::from(area.height).saturating_sub(1);
-    let shown = if rails.len() > room { room.saturating_sub(1) } else { rails.len() };
-    for (row, rail) in rails.iter().take(shown).enumerate() {
-        put(buffer, area, row + 1, &Line::from(line(rail, columns)));
-    }
-    if shown < rails.len() {
-        let more = format!("  … {} more", rails.len() - shown);
-        put(buffer, area, shown + 1, &Line::styled(more, Theme::dim()));
-    }
+    let lines: Vec<String> = rails(snapshot).iter().map(|rail| line(rail, columns)).collect();
+    list(buffer, below_first(area), &lines);
 }
 
 fn rails(snapshot: &Snapshot) -> &[RailRow] {

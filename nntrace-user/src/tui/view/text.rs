@@ -135,6 +135,25 @@ pub(crate) fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) 
     }
 }
 
+/// All of `area` but its first row.
+pub(crate) fn below_first(area: Rect) -> Rect {
+    let first = area.height.min(1);
+    Rect { y: area.y + first, height: area.height - first, ..area }
+}
+
+/// Puts as many of `lines` as fit into `area`; the last row says how many do not.
+pub(crate) fn list(buffer: &mut Buffer, area: Rect, lines: &[String]) {
+    let room = usize::from(area.height);
+    let shown = if lines.len() > room { room.saturating_sub(1) } else { lines.len() };
+    for (row, line) in lines.iter().take(shown).enumerate() {
+        put(buffer, area, row, &Line::from(left(line, usize::from(area.width))));
+    }
+    if shown < lines.len() {
+        let more = format!("  … {} more", lines.len() - shown);
+        put(buffer, area, shown, &Line::styled(more, Theme::dim()));
+    }
+}
+
 /// Says `text` in the middle of `area`, for when there is nothing else to show.
 pub(crate) fn say(buffer: &mut Buffer, area: Rect, text: &str) {
     let columns = usize::from(area.width);

@@ -7,12 +7,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-use super::text::{left, put, right, rule, say};
+use super::text::{left, list, put, right, rule, say};
 use super::theme::Theme;
 use super::{no_context_switches, process_name};
 use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, DURATION_WIDTH, PERCENT_WIDTH};
-use crate::report::snapshot::{FunctionThreadRow, Snapshot, ThreadRow};
+use crate::report::snapshot::{FunctionRow, FunctionThreadRow, Snapshot, ThreadRow};
 use crate::tui::state::Sample;
 use crate::tui::state::threads::{ThreadSort, Threads};
 
@@ -50,7 +50,7 @@ fn states(row: &ThreadRow, theme: Theme) -> [(u64, &'static str, Span<'static>);
     [
         (row.on_cpu_ns, "on CPU", Span::styled("█", theme.running())),
         (row.runnable_ns, "runnable", Span::styled("▒", theme.unknown())),
-        (row.sleeping_ns, "asleep", Span::styled("·", theme.idle())),
+        (row.sleeping_ns, "sleeping", Span::styled("·", theme.idle())),
         (row.uninterruptible_ns, "uninterruptible", Span::styled("=", theme.idle())),
         (row.unknown_ns, "unknown", Span::styled("?", theme.unknown())),
     ]
@@ -149,7 +149,9 @@ fn thread_name(row: &ThreadRow) -> String {
 fn selected(row: &ThreadRow, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
     let title = format!("{} ({}) in {}", row.comm, row.tid, process_name(snapshot, row.pid));
-    put(buffer, area, 0, &rule(&title, "", columns));
+    let same = snapshot.threads.iter().filter(|other| (other.pid, other.tid) == (row.pid, row.tid)).count();
+    let note = if same > 1 { "functions: of all threads with this id" } else { "" };
+    put(buffer, area, 0, &rule(&title, note, columns));
     let figures = Figures::under(snapshot, "threads");
     let mut lines = vec![Line::default()];
     for (ns, name, sign) in states(row, theme).into_iter().filter(|(ns, ..)| *ns > 0) {
@@ -163,30 +165,34 @@ fn selected(row: &ThreadRow, snapshot: &Snapshot, theme: Theme, area: Rect, buff
     }
     lines.iter().enumerate().for_each(|(screen, line)| put(buffer, area, screen + 1, line));
     let first = lines.len() + 1;
-    let room = usize::from(area.height).saturating_sub(first);
+    let below = Rect {
+        y: area.y + area.height.min(first as u16),
+        height: area.height.saturating_sub(first as u16),
+        ..area
+    };
     let functions = functions(row, snapshot);
     if functions.is_empty() {
-        put(buffer, area, first, &Line::from(" no marked section ended on it"));
+        put(buffer, below, 0, &Line::from(" no marked section has ended on this thread"));
     }
-    for (screen, (name, sum)) in functions.iter().take(room).enumerate() {
-        let text = format!(
-            " {} {} in {}  {name}",
+    let line = |(function, sum): &(&FunctionRow, FunctionThreadRow)| {
+        format!(
+            " {} excl in {}  {} {}",
             right(&number_format::duration_ns(sum.exclusive_ns), DURATION_WIDTH),
-            "excl",
             number_format::calls(sum.count),
-        );
-        put(buffer, area, first + screen, &Line::from(left(&text, columns)));
-    }
+            Tag::new(function.layer, function.phase),
+            function.name
+        )
+    };
+    list(buffer, below, &functions.iter().map(line).collect::<Vec<_>>());
 }
 
-/// Functions that a thread ran, those with the most exclusive time first.
-fn functions(row: &ThreadRow, snapshot: &Snapshot) -> Vec<(String, FunctionThreadRow)> {
+/// Functions that threads with the id of this one ran, those with the most exclusive time first.
+fn functions<'a>(row: &ThreadRow, snapshot: &'a Snapshot) -> Vec<(&'a FunctionRow, FunctionThreadRow)> {
     let of_process = snapshot.functions.iter().filter(|function| function.pid == row.pid);
     let mut functions: Vec<_> = of_process
         .filter_map(|function| {
             let threads = &function.details.as_ref()?.threads;
-            let sum = threads.iter().find(|thread| thread.tid == row.tid)?;
-            Some((format!("{} {}", Tag::new(function.layer, function.phase), function.name), *sum))
+            Some((function, *threads.iter().find(|thread| thread.tid == row.tid)?))
         })
         .collect();
     functions.sort_by_key(|(_, sum)| Reverse(sum.exclusive_ns));

@@ -229,7 +229,7 @@ impl Run {
         self.take_back_if_found();
         let on_screen = matches!(self.output, Output::Screen(_));
         if on_screen && self.ended.is_none() {
-            self.session.look_at_open(&mut self.open)?;
+            self.session.read_open_sections(&mut self.open)?;
         }
         let findings = self.session.findings()?;
         if let Some(recording) = &mut self.recording {
