@@ -70,10 +70,10 @@ impl Amounts<'_> {
         self.figures.text(&number_format::known_energy(value, most, self.energy.unit))
     }
 
-    /// The range of an energy, where it is one.
-    fn range(self, least: f64, most: f64) -> String {
+    /// The range of an energy that is known in part, in brackets.
+    fn range(self, least: f64, most: f64, words: &str) -> String {
         if least < most {
-            format!(" ({} to {} including unknown states)", self.of(least), self.of(most))
+            format!(" ({} to {}{words})", self.of(least), self.of(most))
         } else {
             String::new()
         }
@@ -84,16 +84,17 @@ impl Amounts<'_> {
 fn summary(amounts: Amounts<'_>, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width);
     let EnergyRow { total, total_min, total_max, ref model, .. } = *amounts.energy;
-    let (known, range) = (amounts.known(total, total_max), amounts.range(total_min, total_max));
+    let known = amounts.known(total, total_max);
+    let range = amounts.range(total_min, total_max, " including unknown states");
     let all = format!(" total {known}{range}, model {model}");
     put(buffer, area, 0, &Line::styled(left(&all, columns), Theme::heading()));
     if let Some(function) = main_function(&snapshot.functions) {
         let calls = function.count as f64;
         let (tag, name) = (Tag::new(function.layer, function.phase), &function.name);
-        let (known, range) =
-            (amounts.known(total / calls, total_max), amounts.range(total_min / calls, total_max / calls));
+        let known = amounts.known(total / calls, total_max);
+        let range = amounts.range(total_min / calls, total_max / calls, "");
         let calls = number_format::calls(function.count);
-        let each = format!(" {known} per call of {tag} {name}, {calls}{range}");
+        let each = format!(" {known} per call of {tag} {name}{range}, {calls}");
         put(buffer, area, 1, &Line::from(left(&each, columns)));
     }
 }
