@@ -131,8 +131,7 @@ pub fn svg(screen: &Screen, title: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          role=\"img\">\n<title>{}</title>\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n\
-         <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"15\" \
-         xml:space=\"preserve\">\n",
+         <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"15\">\n",
         escaped(title)
     );
     for row in 0..rows {
@@ -161,21 +160,32 @@ fn run(svg: &mut String, (row, column, cells): (u16, u16, u16), text: &str, styl
         let _ =
             writeln!(svg, r#"<rect x="{x}" y="{y}" width="{width}" height="{HEIGHT}" fill="{background}"/>"#);
     }
-    let visible = text.trim_end();
-    if visible.is_empty() {
-        return;
-    }
-    // The font of who looks may be wider or narrower than our cells.
-    let length = visible.chars().count() as u16 * WIDTH;
     let bold = if style.is_bold { r#" font-weight="bold""# } else { "" };
     let dim = if style.is_dim { r#" opacity="0.6""# } else { "" };
-    let _ = writeln!(
-        svg,
-        r#"<text x="{x}" y="{}" fill="{}" textLength="{length}"{bold}{dim}>{}</text>"#,
-        y + BASE,
-        style.foreground,
-        escaped(visible)
-    );
+    for (place, words) in words(text) {
+        // The font of who looks may be wider or narrower than our cells.
+        let length = words.chars().count() as u16 * WIDTH;
+        let _ = writeln!(
+            svg,
+            r#"<text x="{}" y="{}" fill="{}" textLength="{length}"{bold}{dim}>{}</text>"#,
+            x + place * WIDTH,
+            y + BASE,
+            style.foreground,
+            escaped(words)
+        );
+    }
+}
+
+/// Returns the parts of a text that have single blanks only, each with its first column. Browsers differ in whether they keep more
+/// than one.
+fn words(text: &str) -> impl Iterator<Item = (u16, &str)> {
+    let mut next = 0;
+    text.split("  ").filter_map(move |part| {
+        let begin = next + (part.len() - part.trim_start().len());
+        next += part.chars().count() + 2;
+        let words = part.trim();
+        (!words.is_empty()).then_some((begin as u16, words))
+    })
 }
 
 fn escaped(text: &str) -> String {
@@ -199,6 +209,14 @@ mod tests {
         assert!(svg.contains(green), "{svg}");
         assert!(svg.contains(r##"<rect x="12" y="31" width="36" height="19" fill="#d8dee9"/>"##), "{svg}");
         assert!(svg.contains(r##"<text x="12" y="45" fill="#1b1f27" textLength="27">bar</text>"##), "{svg}");
+    }
+
+    #[test]
+    fn no_text_has_two_blanks_in_a_row() {
+        let of = |text| words(text).collect::<Vec<_>>();
+        assert_eq!(of(" a b   c  d "), [(1, "a b"), (7, "c"), (10, "d")]);
+        assert_eq!(of("│     │"), [(0, "│"), (6, "│")]);
+        assert_eq!(of("    "), []);
     }
 
     #[test]
