@@ -68,7 +68,8 @@ struct Built {
 
 /// Files that are the same for all architectures.
 struct Shared {
-    manual: Vec<u8>,
+    /// Manual pages, with their names.
+    manuals: Vec<(String, Vec<u8>)>,
     /// Completions, in the order of [`SHELLS`].
     completions: Vec<Vec<u8>>,
     texts: Vec<(&'static str, Vec<u8>)>,
@@ -176,6 +177,12 @@ impl Shared {
     fn gather(program: &Path) -> Result<Self> {
         let ask =
             |words: &[&str]| -> Result<Vec<u8>> { Ok(quietly(command(program).args(words))?.into_bytes()) };
+        let mut manuals = Vec::new();
+        for subcommand in String::from_utf8(ask(&["man", "--list"])?)?.lines() {
+            let words: Vec<&str> = subcommand.split_whitespace().collect();
+            let name = [&[NAME][..], &words].concat().join("-");
+            manuals.push((name, ask(&[&["man"][..], &words].concat())?));
+        }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut headers = Vec::new();
         if let Ok(entries) = fs::read_dir(root.join(HEADERS)) {
@@ -186,7 +193,7 @@ impl Shared {
             }
         }
         Ok(Self {
-            manual: ask(&["man"])?,
+            manuals,
             completions: SHELLS
                 .iter()
                 .map(|(shell, ..)| ask(&["completions", shell]))
@@ -202,7 +209,9 @@ impl Shared {
         let mut tree = Tree::new(self.time);
         tree.add(format!("{stem}/{NAME}"), &built.program, true);
         built.add_libraries(&mut tree, stem);
-        tree.add(format!("{stem}/{NAME}.1"), &self.manual, false);
+        for (name, text) in &self.manuals {
+            tree.add(format!("{stem}/man/{name}.1"), text, false);
+        }
         for ((_, name, _), text) in SHELLS.iter().zip(&self.completions) {
             tree.add(format!("{stem}/completions/{name}"), text, false);
         }
@@ -220,7 +229,9 @@ impl Shared {
         let mut tree = Tree::new(self.time);
         tree.add(format!("usr/bin/{NAME}"), &built.program, true);
         built.add_libraries(&mut tree, &format!("usr/lib/{NAME}"));
-        tree.add(format!("usr/share/man/man1/{NAME}.1.gz"), &tree::gzip(&self.manual)?, false);
+        for (name, text) in &self.manuals {
+            tree.add(format!("usr/share/man/man1/{name}.1.gz"), &tree::gzip(text)?, false);
+        }
         for ((.., path), text) in SHELLS.iter().zip(&self.completions) {
             tree.add((*path).to_owned(), text, false);
         }
@@ -258,7 +269,7 @@ mod tests {
     #[test]
     fn the_libraries_are_where_the_program_looks_for_them() {
         let shared = Shared {
-            manual: Vec::new(),
+            manuals: Vec::new(),
             completions: vec![Vec::new(); SHELLS.len()],
             texts: Vec::new(),
             headers: Vec::new(),

@@ -89,7 +89,7 @@ version() {
 		because "it is not the version that the folder is called by"
 }
 help() { ours 0 --help && says /tmp/out '--duration'; }
-manual() { ours 0 man && cmp -s /tmp/out nntrace-bpf.1 || because "${why:-the manual is another than the one beside it}"; }
+manual() { ours 0 man && cmp -s /tmp/out man/nntrace-bpf.1 || because "${why:-the manual is another than the one beside it}"; }
 completions() {
 	for file in completions/nntrace-bpf.bash:bash completions/_nntrace-bpf:zsh completions/nntrace-bpf.fish:fish; do
 		ours 0 completions "${file#*:}" || return 1

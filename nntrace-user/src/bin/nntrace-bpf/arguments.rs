@@ -204,8 +204,14 @@ pub enum Action {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Prints the manual page, for `man`
-    Man,
+    /// Prints a manual page, for `man`
+    Man {
+        /// Subcommand that the page is about; without one, the command and its options
+        subcommand: Vec<String>,
+        /// Print the subcommands that have a page, one a line
+        #[arg(long, conflicts_with = "subcommand")]
+        list: bool,
+    },
     /// Prints the JSON Schema of what --json writes: every key with its meaning and unit
     Schema,
 }

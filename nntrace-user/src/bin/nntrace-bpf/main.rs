@@ -21,7 +21,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use nix::{libc, unistd::Uid};
 use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_text::Text};
 
@@ -41,7 +41,7 @@ const PACK: &str = "nnpack";
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let mut cli = match Cli::try_parse_from(as_help(&words)) {
+    let mut cli = match parse(&as_help(&words)) {
         Ok(cli) => cli,
         Err(error) => return refused(&not_a_subcommand(&words).unwrap_or(error)),
     };
@@ -89,7 +89,8 @@ fn main() -> ExitCode {
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),
         Some(Action::Completions { shell }) => manual::completions(*shell),
-        Some(Action::Man) => manual::page(),
+        Some(Action::Man { list: true, .. }) => manual::list(),
+        Some(Action::Man { subcommand, .. }) => manual::page(subcommand),
         Some(Action::Schema) => manual::schema(),
         Some(Action::Record(arguments)) => match arguments.live.log_level() {
             Ok(level) => record::run(arguments, level),
@@ -156,6 +157,13 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
         Action::Replay(_) => Ok(()),
         _ => signals::remove_unfinished_at_end(),
     }
+}
+
+/// Parses the command line, with the examples of subcommands in their help.
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = manual::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Returns `record --help` for `help record`.

@@ -1,13 +1,66 @@
-//! Descriptions of the command for other programs: completions for shells, the manual page, the schema of its JSON.
+//! Descriptions of the command for other programs and for people: completions for shells, manual pages, examples, the schema of its
+//! JSON.
 
-use std::process::ExitCode;
+mod examples;
+
+use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::Result;
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
-use nntrace_user::report::snapshot::Snapshot;
+use clap_mangen::Man;
+use nntrace_user::{model::near_names::did_you_mean, report::snapshot::Snapshot};
 
-use crate::{arguments::Cli, output};
+use self::examples::Examples;
+use crate::{
+    arguments::{Cli, usage},
+    output,
+};
+
+/// Exit statuses.
+const STATUSES: [(&str, &str); 5] = [
+    ("0", "The results are written. With a command: it succeeded."),
+    ("1", "Something failed; the message says what, and what to do."),
+    ("2", "The command line is wrong."),
+    (
+        "3",
+        "A limit is exceeded (--max-missing, diff --fail-if), the kernel's own counts differ (--verify), or a machine differs (info --compare --strict).",
+    ),
+    ("other", "That of the command, where one was given; 128 plus the number of the signal that ended it."),
+];
+
+/// Files that are read.
+const FILES: [(&str, &str); 4] = [
+    ("/sys/kernel/btf/vmlinux", "Types of the running kernel."),
+    ("/sys/kernel/tracing", "Formats of events; trace_marker."),
+    ("/sys/devices/system/cpu", "Idle states, frequencies and clusters of the CPUs."),
+    ("/sys/class/hwmon, /sys/bus/iio/devices, /sys/class/powercap", "Sensors of power rails."),
+];
+
+/// Variables of the environment.
+const VARIABLES: [(&str, &str); 2] = [
+    ("NNTRACE_LOG", "Level of the log: error, warn, info, debug, trace. -v takes precedence."),
+    ("NO_COLOR", "Turns colours off where it is not empty."),
+];
+
+/// Returns the command with the examples of each subcommand in its help.
+pub fn command() -> Command {
+    let pages = examples::ALL.iter().filter(|page| !page.of.is_empty());
+    pages.fold(Cli::command(), |command, page| with_examples(command, page.of, page))
+}
+
+fn with_examples(command: Command, words: &[&str], page: &Examples) -> Command {
+    match words {
+        [] => command.after_long_help(help(page)),
+        [first, rest @ ..] => command.mut_subcommand(first, |command| with_examples(command, rest, page)),
+    }
+}
+
+/// Returns the examples as a part of a help.
+fn help(page: &Examples) -> String {
+    let examples = page.examples.iter().map(|(what, line)| format!("  {what}:\n    {line}\n"));
+    format!("Examples:\n{}", examples.collect::<String>().trim_end())
+}
 
 /// Prints what a shell needs to complete options.
 pub fn completions(shell: Shell) -> Result<ExitCode> {
@@ -19,16 +72,136 @@ pub fn completions(shell: Shell) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the manual page of the command; its subcommands have theirs in `--help`.
-pub fn page() -> Result<ExitCode> {
-    let mut text = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut text)?;
-    output::write_stdout(&text)?;
+/// Prints the manual page of a subcommand, of the whole command where none is named.
+pub fn page(words: &[String]) -> Result<ExitCode> {
+    output::write_stdout(&manual(words)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the words of each subcommand that has a page, one a line.
+pub fn list() -> Result<ExitCode> {
+    let lines = examples::ALL.iter().map(|page| page.of.join(" ") + "\n");
+    output::write_stdout(lines.collect::<String>().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn manual(words: &[String]) -> Result<Vec<u8>> {
+    let mut command = Cli::command();
+    // From then on subcommands know the name of the program.
+    command.build();
+    for word in words {
+        let Some(subcommand) = command.find_subcommand(word) else {
+            let names = command.get_subcommands().map(Command::get_name);
+            let message = format!("there is no subcommand {word}{}", did_you_mean(word, names));
+            return Err(usage(message));
+        };
+        command = subcommand.clone();
+    }
+    let page = examples::ALL.iter().find(|page| page.of == words);
+    let title = name_of(words);
+    let has_subcommands = command.has_subcommands();
+    let manual = Man::new(command).title(&title);
+    let mut text = Vec::new();
+    manual.render_title(&mut text)?;
+    manual.render_name_section(&mut text)?;
+    manual.render_synopsis_section(&mut text)?;
+    manual.render_description_section(&mut text)?;
+    manual.render_options_section(&mut text)?;
+    if has_subcommands {
+        manual.render_subcommands_section(&mut text)?;
+    }
+    text.extend(sections(page).into_bytes());
+    manual.render_version_section(&mut text)?;
+    Ok(text)
+}
+
+/// The name of the page of a subcommand.
+fn name_of<W: AsRef<str>>(words: &[W]) -> String {
+    words.iter().fold("nntrace-bpf".to_owned(), |name, word| format!("{name}-{}", word.as_ref()))
+}
+
+/// Returns the sections that the command line does not describe, in roff.
+fn sections(page: Option<&Examples>) -> String {
+    let mut text = String::new();
+    if let Some(page) = page {
+        text += ".SH EXAMPLES\n";
+        for (what, line) in page.examples {
+            // A paragraph, and the line below it as it is.
+            let _ = write!(text, ".PP\n{}:\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n", roff(what), roff(line));
+        }
+    }
+    let mut list = |title: &str, entries: &[(&str, &str)]| {
+        let _ = writeln!(text, ".SH \"{title}\"");
+        for (term, meaning) in entries {
+            let _ = write!(text, ".TP\n{}\n{}\n", roff(term), roff(meaning));
+        }
+    };
+    list("EXIT STATUS", &STATUSES);
+    list("FILES", &FILES);
+    list("ENVIRONMENT", &VARIABLES);
+    let related = page.map_or(&[][..], |page| page.related).iter().map(|word| name_of(&[word]));
+    let own = page.is_some_and(|page| !page.of.is_empty()).then(|| name_of::<&str>(&[]));
+    let others = ["perf", "trace-cmd", "uftrace"].map(str::to_owned);
+    let pages = own.into_iter().chain(related).chain(others);
+    let pages: Vec<String> = pages.map(|name| format!("{}(1)", roff(&name))).collect();
+    let _ = writeln!(text, ".SH \"SEE ALSO\"\n{}", pages.join(", "));
+    text
+}
+
+/// Returns a text with nothing in it that roff would take for its own.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }
 
 /// Prints the JSON Schema of snapshots.
 pub fn schema() -> Result<ExitCode> {
     output::write_stdout(Snapshot::json_schema().as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(words: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        String::from_utf8(manual(&words).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_page_has_all_sections() {
+        for page in examples::ALL {
+            let text = text(page.of);
+            assert!(text.contains(&format!(".TH {} 1", name_of(page.of))), "{text}");
+            for section in ["NAME", "SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "FILES", "\"SEE ALSO\""] {
+                assert!(text.contains(&format!(".SH {section}\n")), "{:?}: {section}\n{text}", page.of);
+            }
+            let (_, line) = page.examples[0];
+            assert!(text.contains(&roff(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn unknown_pages_are_named_with_a_near_one() {
+        let error = manual(&["recrod".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("no subcommand recrod") && error.contains("record"), "{error}");
+    }
+
+    #[test]
+    fn nothing_in_a_text_is_a_request_of_roff() {
+        assert_eq!(roff(".TH a-b \\x"), "\\&.TH a\\-b \\ex");
+    }
+
+    #[test]
+    fn the_help_of_subcommands_ends_with_examples() {
+        let mut command = command();
+        let mut help = |word: &str| {
+            let subcommand = command.find_subcommand_mut(word).unwrap();
+            (subcommand.render_long_help().to_string(), subcommand.render_help().to_string())
+        };
+        let (long, short) = help("diff");
+        assert!(long.trim_end().ends_with("nntrace-bpf diff before after --fail-if worse"), "{long}");
+        assert!(!short.contains("Examples:"), "{short}");
+    }
 }
