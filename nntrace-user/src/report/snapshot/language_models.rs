@@ -41,3 +41,28 @@ pub struct DurationsRow {
     /// Longest, ns; null where there is none.
     pub max_ns: Option<u64>,
 }
+
+#[cfg(test)]
+impl LanguageModelRow {
+    /// Three prompts in three batches, and 127 steps of decoding.
+    pub(crate) fn sample() -> Self {
+        let durations = |count: u64, ns: u64| DurationsRow {
+            count,
+            total_ns: count * ns,
+            p50_ns: Some(ns),
+            p95_ns: Some(ns + ns / 10),
+            p99_ns: Some(ns + ns / 5),
+            max_ns: Some(2 * ns),
+        };
+        Self {
+            pid: 4242,
+            comm: "llama-server".into(),
+            prompt_batches: 3,
+            prompt_tokens: 1_536,
+            prompt_ns: 1_200_000_000,
+            decode: durations(127, 12_100_000),
+            first_token: durations(3, 400_000_000),
+            between_tokens: durations(127, 12_600_000),
+        }
+    }
+}

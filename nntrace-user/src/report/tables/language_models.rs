@@ -71,24 +71,7 @@ mod tests {
         let mut text = Text::new();
         table(&mut text, &[], Figures::new(false));
         assert_eq!(text, "");
-        let durations = |count: u64, ns: u64| DurationsRow {
-            count,
-            total_ns: count * ns,
-            p50_ns: Some(ns),
-            p95_ns: Some(ns + ns / 10),
-            p99_ns: Some(ns + ns / 5),
-            max_ns: Some(2 * ns),
-        };
-        let row = LanguageModelRow {
-            pid: 4242,
-            comm: "llama-server".into(),
-            prompt_batches: 3,
-            prompt_tokens: 1_536,
-            prompt_ns: 1_200_000_000,
-            decode: durations(127, 12_100_000),
-            first_token: durations(3, 400_000_000),
-            between_tokens: durations(127, 12_600_000),
-        };
+        let row = LanguageModelRow::sample();
         let prompts_alone = LanguageModelRow {
             pid: 7,
             comm: String::new(),

@@ -4,9 +4,7 @@ use nntrace_common::layer::{Layer, Phase, Tag};
 use ratatui::crossterm::event::KeyCode;
 
 use super::{app, press, sample, screen, usual};
-use crate::report::snapshot::{
-    DurationsRow, FramePart, LanguageModelRow, Snapshot, StackFrame, UnfinishedRow, Window,
-};
+use crate::report::snapshot::{FramePart, LanguageModelRow, Snapshot, StackFrame, UnfinishedRow, Window};
 use crate::tui::{App, Health, Theme};
 
 /// Draws a view in a small, a usual and a large terminal.
@@ -311,24 +309,7 @@ fn what_has_not_ended_stands_below_its_process() {
 
 #[test]
 fn tokens_stand_below_their_process() {
-    let waits = |count: u64, ns: u64| DurationsRow {
-        count,
-        total_ns: count * ns,
-        p50_ns: Some(ns),
-        p95_ns: Some(ns + ns / 10),
-        p99_ns: Some(ns + ns / 5),
-        max_ns: Some(2 * ns),
-    };
-    let row = LanguageModelRow {
-        pid: 1234,
-        comm: "vision_app".into(),
-        prompt_batches: 3,
-        prompt_tokens: 1_536,
-        prompt_ns: 1_200_000_000,
-        decode: waits(127, 12_100_000),
-        first_token: waits(3, 400_000_000),
-        between_tokens: waits(127, 12_600_000),
-    };
+    let row = LanguageModelRow { pid: 1234, comm: "vision_app".into(), ..LanguageModelRow::sample() };
     let mut app = app(Snapshot { language_models: vec![row], ..sample::snapshot(12) }, sample::health());
     for (columns, expected) in [
         (120, " decoding 82.6 tokens/s, prompts 1,280/s, first token 400 ms, next 12.6 ms (p99 15.1 ms)"),
