@@ -208,7 +208,7 @@ pub enum Action {
     Man {
         /// Subcommand that the page is about; without one, the command and its options
         subcommand: Vec<String>,
-        /// Print the subcommands that have a page, one a line
+        /// Print the subcommands that have a page, one per line; the empty line is the command itself
         #[arg(long, conflicts_with = "subcommand")]
         list: bool,
     },

@@ -18,29 +18,62 @@ use crate::{
 };
 
 /// Exit statuses.
-const STATUSES: [(&str, &str); 5] = [
-    ("0", "The results are written. With a command: it succeeded."),
-    ("1", "Something failed; the message says what, and what to do."),
+const STATUSES: [(&str, &str); 6] = [
+    ("0", "The results are written. With a command: it exited with 0, or the run ended before it did."),
+    (
+        "1",
+        "Something failed; the message says what, and what to do. Also: a recording is damaged (info --check), live runs do not \
+         work here (doctor), a receiver did not take everything (replay --otlp).",
+    ),
     ("2", "The command line is wrong."),
     (
         "3",
-        "A limit is exceeded (--max-missing, diff --fail-if), the kernel's own counts differ (--verify), or a machine differs (info --compare --strict).",
+        "A limit is exceeded (--max-missing, diff --fail-if), the kernel's own counts differ (--verify), or a machine differs \
+         (info --compare --strict). This takes precedence over the status of a command.",
     ),
-    ("other", "That of the command, where one was given; 128 plus the number of the signal that ended it."),
+    ("130", "A signal ended bench."),
+    (
+        "other",
+        "The exit status of the command, which may be 1, 2 or 3 as well; 128 plus the signal's number if a signal ended it.",
+    ),
 ];
 
-/// Files that are read.
-const FILES: [(&str, &str); 4] = [
+/// Files that are used.
+const FILES: [(&str, &str); 8] = [
     ("/sys/kernel/btf/vmlinux", "Types of the running kernel."),
-    ("/sys/kernel/tracing", "Formats of events; trace_marker."),
+    (
+        "/sys/kernel/tracing, else /sys/kernel/debug/tracing",
+        "Formats of events; trace_marker, which replay --emit --to trace_marker writes to.",
+    ),
     ("/sys/devices/system/cpu", "Idle states, frequencies and clusters of the CPUs."),
+    ("/sys/class/thermal", "Limits of frequencies."),
     ("/sys/class/hwmon, /sys/bus/iio/devices, /sys/class/powercap", "Sensors of power rails."),
+    (
+        "/sys/kernel/debug/energy_model, /sys/kernel/debug/pm_genpd",
+        "Powers for energy-model init, and power domains; debugfs, root only.",
+    ),
+    ("/sys/bus/event_source/devices", "Probes on functions, and events for --counters."),
+    (
+        "libnntrace-hooks.so, libnntrace-itt.so",
+        "Libraries for --hooks and ITT, beside the program or in ../lib/nntrace-bpf.",
+    ),
 ];
 
-/// Variables of the environment.
-const VARIABLES: [(&str, &str); 2] = [
-    ("NNTRACE_LOG", "Level of the log: error, warn, info, debug, trace. -v takes precedence."),
-    ("NO_COLOR", "Turns colours off where it is not empty."),
+/// Environment variables.
+const VARIABLES: [(&str, &str); 6] = [
+    (
+        "NNTRACE_LOG",
+        "Level of the log: off, error, warn, info, debug or trace. -v takes precedence. With sudo: sudo NNTRACE_LOG=debug \
+         nntrace-bpf ..",
+    ),
+    ("NO_COLOR", "If set and not empty, the live view has no colours."),
+    (
+        "OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES",
+        "For --otlp: time of a request in ms, name of the service, further attributes.",
+    ),
+    ("NNTRACE_ITT", "The value run leaves out the operators and primitives that libraries show by ITT."),
+    ("INTEL_LIBITTNOTIFY64", "If set, its collector stays; else a command gets ours."),
+    ("SUDO_UID, SUDO_GID", "Set by sudo: the user whom a command runs as, and to whom results belong."),
 ];
 
 /// Returns the command with the examples of each subcommand in its help.
@@ -72,13 +105,13 @@ pub fn completions(shell: Shell) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the manual page of a subcommand, of the whole command where none is named.
+/// Prints the manual page of a subcommand, or of the whole command if none is named.
 pub fn page(words: &[String]) -> Result<ExitCode> {
     output::write_stdout(&manual(words)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the words of each subcommand that has a page, one a line.
+/// Prints the subcommands that have a page, one per line; the whole command is an empty line.
 pub fn list() -> Result<ExitCode> {
     let lines = examples::ALL.iter().map(|page| page.of.join(" ") + "\n");
     output::write_stdout(lines.collect::<String>().as_bytes())?;
@@ -87,7 +120,7 @@ pub fn list() -> Result<ExitCode> {
 
 fn manual(words: &[String]) -> Result<Vec<u8>> {
     let mut command = Cli::command();
-    // From then on subcommands know the name of the program.
+    // From here on, subcommands know the name of the program.
     command.build();
     for word in words {
         let Some(subcommand) = command.find_subcommand(word) else {
@@ -100,7 +133,10 @@ fn manual(words: &[String]) -> Result<Vec<u8>> {
     let page = examples::ALL.iter().find(|page| page.of == words);
     let title = name_of(words);
     let has_subcommands = command.has_subcommands();
-    let manual = Man::new(command).title(&title);
+    // Subcommands have no version of their own. The command is built already: this adds no -V.
+    let manual = Man::new(command.version(env!("CARGO_PKG_VERSION")))
+        .title(&title)
+        .source(concat!("nntrace-bpf ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     manual.render_title(&mut text)?;
     manual.render_name_section(&mut text)?;
@@ -110,8 +146,8 @@ fn manual(words: &[String]) -> Result<Vec<u8>> {
     if has_subcommands {
         manual.render_subcommands_section(&mut text)?;
     }
-    text.extend(sections(page).into_bytes());
     manual.render_version_section(&mut text)?;
+    text.extend(sections(page).into_bytes());
     Ok(text)
 }
 
@@ -126,7 +162,7 @@ fn sections(page: Option<&Examples>) -> String {
     if let Some(page) = page {
         text += ".SH EXAMPLES\n";
         for (what, line) in page.examples {
-            // A paragraph, and the line below it as it is.
+            // A paragraph, then the command line as it is.
             let _ = write!(text, ".PP\n{}:\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n", roff(what), roff(line));
         }
     }
@@ -148,10 +184,10 @@ fn sections(page: Option<&Examples>) -> String {
     text
 }
 
-/// Returns a text with nothing in it that roff would take for its own.
+/// Escapes a text, so that roff takes no part of it for a request or an escape, and shows each character as it is.
 fn roff(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-");
-    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('~', "\\(ti");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
 /// Prints the JSON Schema of snapshots.
@@ -190,7 +226,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_text_is_a_request_of_roff() {
-        assert_eq!(roff(".TH a-b \\x"), "\\&.TH a\\-b \\ex");
+        assert_eq!(roff(".TH a-b \\x '~'"), "\\&.TH a\\-b \\ex \\(aq\\(ti\\(aq");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Examples of each subcommand, for its help and its manual page.
 
-/// Examples of a subcommand, and the pages to read on.
+/// Examples of a subcommand, and related pages.
 #[derive(Debug)]
 pub(super) struct Examples {
     /// Words of the subcommand; none for a live run.
@@ -29,7 +29,7 @@ pub(super) const ALL: &[Examples] = &[
                 "sudo nntrace-bpf --engine-level op -- python3 classify.py",
             ),
             ("Attach to a process until it ends", "sudo nntrace-bpf --pid 1234"),
-            ("Show which threads ran, waited and slept", "sudo nntrace-bpf --level sched -- ./my_app model"),
+            ("Show when threads ran, waited and slept", "sudo nntrace-bpf --level sched -- ./my_app model"),
             (
                 "Write one snapshot, for a regression job",
                 "sudo nntrace-bpf --json=run.json -- ./my_app model",
@@ -45,7 +45,7 @@ pub(super) const ALL: &[Examples] = &[
                 "Explain a command: where the time went, and why the slowest executions were slow",
                 "sudo nntrace-bpf explain -- ./my_app model",
             ),
-            ("Explain ten seconds of a process that runs", "sudo nntrace-bpf explain --pid 1234 -d 10s"),
+            ("Explain ten seconds of a running process", "sudo nntrace-bpf explain --pid 1234 -d 10s"),
             (
                 "Explain the executions of one function in a recording",
                 "nntrace-bpf explain run1 --of LR_PE:infer",
@@ -56,13 +56,16 @@ pub(super) const ALL: &[Examples] = &[
     of(
         &["replay"],
         &[
-            ("Show a recording in the live view, or as tables without a terminal", "nntrace-bpf replay run1"),
+            (
+                "Show a recording in the live view, or as tables if there is no terminal",
+                "nntrace-bpf replay run1",
+            ),
             ("Show a trace of trace-cmd", "nntrace-bpf replay trace.dat"),
             (
                 "Compare the idle states of two traces",
                 "nntrace-bpf replay trace.dat --table idle --baseline before.dat",
             ),
-            ("Play a recording ten times as fast as the run was", "nntrace-bpf replay run1 --speed 10x"),
+            ("Play a recording at ten times the speed of the run", "nntrace-bpf replay run1 --speed 10x"),
         ],
         &["record", "print", "export"],
     ),
@@ -75,8 +78,8 @@ pub(super) const ALL: &[Examples] = &[
                 "sudo nntrace-bpf record --level sched -o run1 -- ./my_app model",
             ),
             (
-                "Keep the last ten seconds, and write them when an execution takes long",
-                "sudo nntrace-bpf record --flight 10s --trigger 'LR_PE > 20ms' -o slow --pid 1234",
+                "Keep the last ten seconds, and write them when an execution takes longer than 20 ms",
+                "sudo nntrace-bpf record --flight 10s --trigger 'LR_PE > 20ms' -o slow -p 99",
             ),
         ],
         &["replay", "explain", "info", "pack"],
@@ -86,7 +89,7 @@ pub(super) const ALL: &[Examples] = &[
         &[
             ("Print each section of a recording", "nntrace-bpf print run1"),
             (
-                "Print the sections of at least a millisecond as a tree",
+                "Print the sections that took at least a millisecond, as a tree",
                 "nntrace-bpf print run1 --tree --min 1ms",
             ),
         ],
@@ -105,7 +108,7 @@ pub(super) const ALL: &[Examples] = &[
                 "sudo nntrace-bpf bench -o before -- ./my_app model",
             ),
             (
-                "Run it again with the change, then compare",
+                "Run it seven times with the change, for nntrace-bpf diff before after",
                 "sudo nntrace-bpf bench -o after -- ./my_app model",
             ),
         ],
@@ -133,8 +136,11 @@ pub(super) const ALL: &[Examples] = &[
     of(
         &["why"],
         &[
-            ("Explain the slowest executions of the main function", "nntrace-bpf why run1"),
-            ("Explain those of another function", "nntrace-bpf why run1 --of LR_PE:infer"),
+            (
+                "Explain the slowest executions of the function that takes the most time",
+                "nntrace-bpf why run1",
+            ),
+            ("Explain those of a function of your choice", "nntrace-bpf why run1 --of LR_PE:infer"),
         ],
         &["explain", "what-if"],
     ),
@@ -149,9 +155,21 @@ pub(super) const ALL: &[Examples] = &[
         ],
         &["record", "pack"],
     ),
-    of(&["calls"], &[("Print the recorded calls of functions", "nntrace-bpf calls run1")], &["record"]),
-    of(&["pack"], &[("Pack a recording in one file", "nntrace-bpf pack run1")], &["unpack", "record"]),
-    of(&["unpack"], &[("Unpack it elsewhere", "nntrace-bpf unpack run1.nnpack")], &["pack", "replay"]),
+    of(
+        &["calls"],
+        &[("Print the calls of the functions that record --call named", "nntrace-bpf calls run1")],
+        &["record"],
+    ),
+    of(
+        &["pack"],
+        &[("Pack a recording, and the files that its run used, into run1.nnpack", "nntrace-bpf pack run1")],
+        &["unpack", "record"],
+    ),
+    of(
+        &["unpack"],
+        &[("Unpack a pack to the folder run1", "nntrace-bpf unpack run1.nnpack")],
+        &["pack", "replay"],
+    ),
     of(
         &["export"],
         &[
@@ -176,17 +194,20 @@ pub(super) const ALL: &[Examples] = &[
     ),
     of(
         &["topology"],
-        &[("Write the clusters of this machine to a file", "nntrace-bpf topology board.toml")],
+        &[(
+            "Describe this machine (clusters, frequencies, idle states) in a file for --topology",
+            "nntrace-bpf topology topology.toml",
+        )],
         &["energy-model"],
     ),
     of(
         &["energy-model"],
-        &[("Write a model of this machine to fill in", "nntrace-bpf energy-model init board.toml")],
+        &[("Write a model of this machine to fill in", "sudo nntrace-bpf energy-model init board.toml")],
         &["topology"],
     ),
     of(
         &["energy-model", "init"],
-        &[("Write a model of this machine to fill in", "nntrace-bpf energy-model init board.toml")],
+        &[("Write a model of this machine to fill in", "sudo nntrace-bpf energy-model init board.toml")],
         &["energy-model"],
     ),
     of(
@@ -203,6 +224,11 @@ pub(super) const ALL: &[Examples] = &[
         &["energy-model"],
     ),
     of(
+        &["energy-model", "rails"],
+        &[("List the power rails that this machine measures", "nntrace-bpf energy-model rails")],
+        &["energy-model"],
+    ),
+    of(
         &["completions"],
         &[(
             "Complete options in bash",
@@ -214,11 +240,15 @@ pub(super) const ALL: &[Examples] = &[
         &["man"],
         &[
             ("Show the manual page", "nntrace-bpf man | man -l -"),
-            ("Show that of a subcommand", "nntrace-bpf man record | man -l -"),
+            ("Show the manual page of a subcommand", "nntrace-bpf man record | man -l -"),
         ],
         &[],
     ),
-    of(&["schema"], &[("Write the schema to a file", "nntrace-bpf schema > snapshot.schema.json")], &[]),
+    of(
+        &["schema"],
+        &[("Write the schema of snapshots to a file", "nntrace-bpf schema > snapshot.schema.json")],
+        &[],
+    ),
 ];
 
 #[cfg(test)]
@@ -271,7 +301,7 @@ mod tests {
         for page in ALL {
             for (_, line) in page.examples {
                 let line = line.strip_prefix("sudo ").unwrap_or(line);
-                // What the shell does is not for us.
+                // Redirections and pipes are the shell's.
                 let words: Vec<&str> =
                     words_of(line).into_iter().take_while(|word| !matches!(*word, ">" | "|")).collect();
                 assert!(words[1..].starts_with(page.of), "{line}");
