@@ -91,7 +91,7 @@ fn with_examples(command: Command, words: &[&str], page: &Examples) -> Command {
 
 /// Returns the examples as a part of a help.
 fn help(page: &Examples) -> String {
-    let examples = page.examples.iter().map(|(what, line)| format!("  {what}:\n    {line}\n"));
+    let examples = page.lines.iter().map(|(what, line)| format!("  {what}:\n    {line}\n"));
     format!("Examples:\n{}", examples.collect::<String>().trim_end())
 }
 
@@ -161,7 +161,7 @@ fn sections(page: Option<&Examples>) -> String {
     let mut text = String::new();
     if let Some(page) = page {
         text += ".SH EXAMPLES\n";
-        for (what, line) in page.examples {
+        for (what, line) in page.lines {
             // A paragraph, then the command line as it is.
             let _ = write!(text, ".PP\n{}:\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n", roff(what), roff(line));
         }
@@ -213,7 +213,7 @@ mod tests {
             for section in ["NAME", "SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "FILES", "\"SEE ALSO\""] {
                 assert!(text.contains(&format!(".SH {section}\n")), "{:?}: {section}\n{text}", page.of);
             }
-            let (_, line) = page.examples[0];
+            let (_, line) = page.lines[0];
             assert!(text.contains(&roff(line)), "{line}");
         }
     }

@@ -6,17 +6,17 @@ pub(super) struct Examples {
     /// Words of the subcommand; none for a live run.
     pub(super) of: &'static [&'static str],
     /// Description and command line of each.
-    pub(super) examples: &'static [(&'static str, &'static str)],
+    pub(super) lines: &'static [(&'static str, &'static str)],
     /// Subcommands whose pages are related.
     pub(super) related: &'static [&'static str],
 }
 
 const fn of(
     of: &'static [&'static str],
-    examples: &'static [(&'static str, &'static str)],
+    lines: &'static [(&'static str, &'static str)],
     related: &'static [&'static str],
 ) -> Examples {
-    Examples { of, examples, related }
+    Examples { of, lines, related }
 }
 
 /// Examples of all subcommands, in the order of the help.
@@ -276,7 +276,7 @@ mod tests {
         let of = |page: &Examples| page.of.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         assert_eq!(ALL.iter().map(of).collect::<BTreeSet<_>>(), expected);
         for page in ALL {
-            assert!(!page.examples.is_empty(), "{:?}", page.of);
+            assert!(!page.lines.is_empty(), "{:?}", page.of);
             for related in page.related {
                 assert!(expected.contains(&vec![(*related).to_owned()]), "{related}");
             }
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn examples_are_command_lines_that_are_understood() {
         for page in ALL {
-            for (_, line) in page.examples {
+            for (_, line) in page.lines {
                 let line = line.strip_prefix("sudo ").unwrap_or(line);
                 // Redirections and pipes are the shell's.
                 let words: Vec<&str> =
