@@ -210,7 +210,7 @@ mod tests {
         for page in examples::ALL {
             let text = text(page.of);
             assert!(text.contains(&format!(".TH {} 1", name_of(page.of))), "{text}");
-            for section in ["NAME", "SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "FILES", "\"SEE ALSO\""] {
+            for section in ["NAME", "SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "\"FILES\"", "\"SEE ALSO\""] {
                 assert!(text.contains(&format!(".SH {section}\n")), "{:?}: {section}\n{text}", page.of);
             }
             let (_, line) = page.lines[0];
