@@ -2,7 +2,10 @@
 
 use std::{fmt::Write as _, num::NonZero};
 
+use anyhow::Result;
 use vt100::{Cell, Color, Screen};
+
+use crate::{tmux::Tmux, wait};
 
 /// Size of the terminal in the project's own picture, cells.
 pub const COLUMNS: u16 = 100;
@@ -37,11 +40,30 @@ pub const VIEWS: [View; 5] = [
 ];
 
 impl View {
-    /// Whether a screen shows it.
-    #[must_use]
-    pub fn is_on(&self, screen: &str) -> bool {
-        screen.lines().nth(HEAD).is_some_and(|line| line.contains(self.head))
+    /// Leads the interface in a terminal to this view, and returns the screen once all of it is drawn.
+    ///
+    /// # Errors
+    /// When tmux fails, or the view does not come.
+    pub fn show(&self, terminal: &Tmux) -> Result<Screen> {
+        self.keys.iter().try_for_each(|key| terminal.key(key))?;
+        let mut before = None;
+        wait::until(self.title, || {
+            let screen = current(terminal)?;
+            let text = screen.contents();
+            let is_on = text.lines().nth(HEAD).is_some_and(|line| line.contains(self.head));
+            // Half of a screen that is being drawn does not stay as it is.
+            let is_still = before.replace(text.clone()) == Some(text);
+            Ok((is_on && is_still).then_some(screen))
+        })
     }
+}
+
+/// Returns the screen of a terminal of the pictures' size as it is now.
+///
+/// # Errors
+/// When tmux fails.
+pub fn current(terminal: &Tmux) -> Result<Screen> {
+    Ok(screen(terminal.coloured_screen()?.as_bytes(), ROWS, COLUMNS))
 }
 
 /// Line under the tabs, from 0.

@@ -21,9 +21,7 @@ fn main() -> Result<()> {
         screen.contains("Execution") && screen.contains("0:00:06")
     })?;
     for view in picture::VIEWS {
-        view.keys.iter().try_for_each(|key| terminal.key(key))?;
-        terminal.wait_for(view.title, |screen| view.is_on(screen))?;
-        let screen = picture::screen(terminal.coloured_screen()?.as_bytes(), picture::ROWS, picture::COLUMNS);
+        let screen = view.show(&terminal)?;
         let file = folder.join(view.file);
         let title = format!("nntrace-bpf on the example network: {}", view.title);
         fs::write(&file, picture::svg(&screen, &title)).with_context(|| file.display().to_string())?;
