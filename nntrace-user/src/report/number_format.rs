@@ -135,7 +135,7 @@ pub(crate) fn percent_of(share: f64) -> String {
     percent(part, WHOLE)
 }
 
-/// An energy of which a part may be unknown; where all of it is, [`UNKNOWN`].
+/// A partly unknown energy; [`UNKNOWN`] if all of it is unknown.
 #[must_use]
 pub(crate) fn known_energy(known: f64, most: f64, unit: ResultUnit) -> String {
     if known == 0.0 && most > 0.0 { UNKNOWN.to_owned() } else { energy(known, unit) }

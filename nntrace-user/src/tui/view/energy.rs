@@ -65,7 +65,7 @@ impl Amounts<'_> {
         self.figures.text(&number_format::energy(value, self.energy.unit))
     }
 
-    /// An energy of which a part may be unknown, and its greatest value.
+    /// A partly unknown energy that is at most `most`.
     fn known(self, value: f64, most: f64) -> String {
         self.figures.text(&number_format::known_energy(value, most, self.energy.unit))
     }

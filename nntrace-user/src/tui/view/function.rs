@@ -11,7 +11,7 @@ use super::theme::Theme;
 use super::{chart, no_context_switches, process_name, thread_name};
 use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH};
-use crate::report::snapshot::{FunctionDetails, FunctionRow, SlowCallRow, Snapshot, UsageRow};
+use crate::report::snapshot::{FunctionDetails, FunctionRow, SiteRow, SlowCallRow, Snapshot, UsageRow};
 
 /// Height from which on there is room for the distribution.
 const CHART: u16 = 16;
@@ -98,14 +98,10 @@ fn states(row: &FunctionRow, snapshot: &Snapshot) -> String {
     let Some(usage) = &snapshot.usage else {
         return no_context_switches(snapshot).to_owned();
     };
-    let is_of = |row: &FunctionRow, (pid, layer, phase, name): (u32, _, _, &str)| {
-        (row.pid, row.layer, row.phase, row.name.as_str()) == (pid, layer, phase, name)
+    let is_of_function = |SiteRow { pid, layer, phase, name }: &SiteRow| {
+        (*pid, *layer, *phase, name) == (row.pid, row.layer, row.phase, &row.name)
     };
-    let known = usage
-        .functions
-        .iter()
-        .find(|of| is_of(row, (of.site.pid, of.site.layer, of.site.phase, &of.site.name)))
-        .map(|of| &of.usage);
+    let known = usage.functions.iter().find(|of| is_of_function(&of.site)).map(|of| &of.usage);
     let Some(UsageRow { on_cpu_ns, runnable_ns, sleeping_ns, uninterruptible_ns, unknown_ns, .. }) = known
     else {
         return "thread states in this function: unknown".to_owned();
