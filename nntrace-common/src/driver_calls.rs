@@ -72,6 +72,14 @@ pub const fn device_number(major: u32, minor: u32) -> u32 {
     major << 20 | minor
 }
 
+/// Returns the device whose driver a section calls, by its name; `None` for the name of anything else.
+#[must_use]
+pub fn device_of(name: &str) -> Option<&str> {
+    let (device, request) = name.rsplit_once(" 0x")?;
+    let is_request = request.len() == DIGITS && request.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_request && !device.is_empty()).then_some(device)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

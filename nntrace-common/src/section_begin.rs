@@ -96,11 +96,18 @@ impl ParsedBegin {
         }
     }
 
-    /// Returns the section of a function with a layer and a phase, whose name has this hash.
+    /// Returns the section of a function with a layer and a phase, whose name has this hash. One of the driver's layer may be
+    /// in any other: a process that does a driver's work itself has no IPC above it.
     #[must_use]
     #[inline(always)]
     pub const fn function(prefix: Prefix, label: Label, name: u64) -> Self {
-        Self::tagged(Begin { name_at: 0, prefix, label }, HashedName { hash: name, has_attributes: false })
+        Self {
+            nests_anywhere: label.is_of_driver(),
+            ..Self::tagged(
+                Begin { name_at: 0, prefix, label },
+                HashedName { hash: name, has_attributes: false },
+            )
+        }
     }
 
     /// Returns an interface call.

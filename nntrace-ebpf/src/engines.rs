@@ -38,6 +38,9 @@ use crate::{
 /// Bytes that a return has taken from the stack when its return probe runs.
 const RETURN_ADDRESS: u64 = if cfg!(bpf_target_arch = "x86_64") { 8 } else { 0 };
 
+/// Place of a label in what a section is begun with.
+const LABEL_SHIFT: u32 = 32;
+
 /// Stands for no probe.
 const NO_PROBE: u32 = u32::MAX;
 
@@ -153,7 +156,9 @@ fn on_return(sp: u64, number: u32) -> u32 {
 /// buffer.
 #[inline(always)]
 pub fn begin(ids: Ids, now: u64, sp: u64, number: u32, has_own_name: bool, name: u64) -> bool {
-    begin_section(packed(ids), now, sp, u64::from(number) << 1 | u64::from(has_own_name), name) != 0
+    let label = u64::from(label_here(packed(ids), number));
+    let what = label << LABEL_SHIFT | u64::from(number) << 1 | u64::from(has_own_name);
+    begin_section(packed(ids), now, sp, what, name) != 0
 }
 
 /// Ends the section of a probe that returns at this stack pointer, with what is open in it; without one, does nothing.
@@ -167,14 +172,26 @@ pub fn end(ids: Ids, now: u64, sp: u64, number: u32) {
     }
 }
 
-/// Begins the section of a function, which has its own name if the lowest bit of `what` is set; the number of its probe
-/// is above. Returns 0 when there is no room for it.
+/// Returns the layer and phase of the function of a probe that begins now: the byte of a [`Label`].
 ///
 /// A global function, as those below: the verifier checks each once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
+extern "C" fn label_here(who: u64, number: u32) -> u32 {
+    let Some(probe) = ENGINE_PROBES.get(number) else { return 0 };
+    let Some(thread) = THREADS.get_ptr_mut(unpacked(who).tid) else { return 0 };
+    // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+    let Thread { stack, .. } = unsafe { &*thread };
+    u32::from(stack.label_of_engine(probe.label).byte())
+}
+
+/// Begins the section of a function, which has its own name if the lowest bit of `what` is set; the number of its probe
+/// is above, and its [label](label_here) in the upper half. Returns 0 when there is no room for it.
+#[unsafe(no_mangle)]
+#[inline(never)]
 extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -> u32 {
-    let (ids, number) = (unpacked(who), (what >> 1) as u32);
+    let (ids, number) = (unpacked(who), (what as u32) >> 1);
+    let label = Label::from_byte((what >> LABEL_SHIFT) as u8).unwrap_or(Label::FOREIGN);
     let Some(probe) = ENGINE_PROBES.get(number) else { return 0 };
     let Some(thread) = THREADS.get_ptr_mut(ids.tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
@@ -185,7 +202,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
         return 0;
     }
     // An operator that an engine runs while it prepares a model is a part of that; a driver's call is the driver's.
-    if number != DRIVER_CALL && engines.owns(stack.depth()) && stack.computes_constants(probe.label) {
+    if number != DRIVER_CALL && engines.owns(stack.depth()) && stack.computes_constants(label) {
         return 0;
     }
     // A function takes no other section's place, and so the code that ends one is left out here.
@@ -194,8 +211,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
         Prefix::Handed => Prefix::Handed,
         Prefix::None | Prefix::Switch => Prefix::None,
     };
-    let nests_anywhere = number == DRIVER_CALL;
-    let begin = ParsedBegin { nests_anywhere, ..ParsedBegin::function(prefix, probe.label, name) };
+    let begin = ParsedBegin::function(prefix, label, name);
     if what & 1 != 0 {
         marks::know(begin, now, ids.tid, mark, known_names);
     }
@@ -218,7 +234,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
         ends_unseen: probe.ends_unseen,
         reserved: 0,
     });
-    if !nests_anywhere {
+    if !begin.nests_anywhere {
         diagnostics::count_all(*odd, now, ids.tid);
     }
     1

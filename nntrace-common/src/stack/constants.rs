@@ -1,6 +1,7 @@
-//! Operators that an engine executes before any run, to compute what is constant in a model.
+//! Functions of engines whose place in the stack says more than their maps: operators that compute constants, and engines
+//! that other engines run.
 
-use super::{Label, Layer, Phase, Stack, rules};
+use super::{Label, Layer, Phase, Stack, Tag, rules};
 
 impl Stack {
     /// Whether a section that begins now would be a part of what a runtime prepares: engines execute operators there to
@@ -17,6 +18,22 @@ impl Stack {
         parent.tag >> 4 == Layer::Runtime as u8
             && layer != Layer::Runtime as u8
             && phase == Phase::Execution as u8
-            && !rules::may_nest(parent.tag >> 4, parent.phase_number(), layer, phase)
+            && !rules::phase_may_nest(parent.phase_number(), phase)
+    }
+
+    /// Returns the layer and phase of a function of an engine that begins now. An engine that is run by the driver's or the
+    /// CPU's layer, as OpenVINO by a provider of ONNX Runtime, is a part of that layer: there is one runtime above.
+    #[must_use]
+    #[inline(always)]
+    pub fn label_of_engine(&self, label: Label) -> Label {
+        let link = self.parent_of_next();
+        if link == 0 || !label.is_tagged() || label.tag_index() >> 4 != Layer::Runtime as u8 {
+            return label;
+        }
+        let around = self.frame(link as usize - 1).tag >> 4;
+        if around != Layer::Driver as u8 && around != Layer::CpuFallback as u8 {
+            return label;
+        }
+        Label::tagged(Tag::from_trusted_index(around << 4 | label.tag_index() & 15))
     }
 }

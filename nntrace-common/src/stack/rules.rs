@@ -77,5 +77,11 @@ pub fn class(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> Class 
 /// Whether the contract's orders allow the frame in that parent.
 #[inline(always)]
 pub fn may_nest(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> bool {
-    has(&LAYERS_IN, parent_layer, layer) && has(&PHASES_IN, parent_phase, phase)
+    has(&LAYERS_IN, parent_layer, layer) && phase_may_nest(parent_phase, phase)
+}
+
+/// Whether the contract's order of phases allows the frame in that parent.
+#[inline(always)]
+pub fn phase_may_nest(parent_phase: u8, phase: u8) -> bool {
+    has(&PHASES_IN, parent_phase, phase)
 }

@@ -62,6 +62,7 @@ fn operators_compute_constants_where_a_runtime_prepares_and_nowhere_else() {
         ("LR_PP", "LC_PE", true),
         ("LR_PP", "LD_PE", true),
         ("LR_PE", "LC_PE", false),
+        ("LR_PE", "LD_PE", false),
         ("LR_PC", "LR_PE", false),
         ("LR_PC", "LC_PC", false),
         ("LA_PP", "LC_PE", false),
@@ -71,6 +72,23 @@ fn operators_compute_constants_where_a_runtime_prepares_and_nowhere_else() {
         assert_eq!(stack.computes_constants(label(operator)), expected, "{operator} in {around}");
     }
     assert!(!Stack::EMPTY.computes_constants(label("LC_PE")));
+}
+
+#[test]
+fn an_engine_in_the_layers_below_the_runtime_is_a_part_of_them() {
+    let label = |tag: &str| mark::begin(format!("B|1|[NN_{tag}]f").as_bytes()).label;
+    for (around, function, expected) in [
+        ("LR_PE", "LR_PE", "LR_PE"),
+        ("LD_PE", "LR_PE", "LD_PE"),
+        ("LD_PE", "LR_PC", "LD_PC"),
+        ("LC_PE", "LR_PE", "LC_PE"),
+        ("LD_PE", "LC_PE", "LC_PE"),
+        ("LA_PO", "LR_PE", "LR_PE"),
+    ] {
+        let (_, _, stack) = run(&[(1, format!("B|1|[NN_{around}]g"))]);
+        assert_eq!(stack.label_of_engine(label(function)), label(expected), "{function} in {around}");
+    }
+    assert_eq!(Stack::EMPTY.label_of_engine(label("LR_PE")), label("LR_PE"));
 }
 
 #[test]

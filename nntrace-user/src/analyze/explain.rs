@@ -6,7 +6,11 @@ mod text;
 use nntrace_common::layer::Tag;
 use serde::Serialize;
 
-use super::{run_graph::Refusal, why::Answer};
+use super::{
+    placement::{self, Placement},
+    run_graph::Refusal,
+    why::Answer,
+};
 use crate::report::{
     headline::{Headline, main_function},
     snapshot::{ClusterRow, FunctionRow, Snapshot},
@@ -37,6 +41,8 @@ pub struct Page {
     headline: Headline,
     #[serde(flatten)]
     functions: TopFunctions,
+    /// Where operators ran.
+    placement: Placement,
     /// Sums over the threads; `None` without context switches.
     threads: Option<ThreadTimes>,
     clusters: Vec<Cluster>,
@@ -84,7 +90,12 @@ struct Step {
 impl Page {
     /// Creates the page of a run.
     #[must_use]
-    pub fn new(snapshot: &Snapshot, why: Result<Answer, Refusal>, subject: &Subject<'_>) -> Self {
+    pub fn new(
+        snapshot: &Snapshot,
+        why: Result<Answer, Refusal>,
+        operators: &placement::Collector,
+        subject: &Subject<'_>,
+    ) -> Self {
         let (why, why_unknown) = match why {
             Ok(answer) => (Some(answer), None),
             Err(reason) => (None, Some(reason.to_string())),
@@ -95,6 +106,7 @@ impl Page {
             schema_version: SCHEMA_VERSION,
             run: subject.title.to_owned(),
             functions: TopFunctions::of(&snapshot.functions),
+            placement: Placement::new(snapshot, operators),
             threads: threads(snapshot),
             clusters: snapshot.clusters.iter().map(Cluster::new).collect(),
             next: next(snapshot, headline.has_work(), why.as_ref(), subject),

@@ -20,6 +20,7 @@ impl Page {
         }
         self.functions.table(&mut text, "where the time went", self.headline.figures());
         self.causes(&mut text);
+        self.placement.summary(&mut text);
         self.places(&mut text);
         line!(text, "");
         line!(text, "next");

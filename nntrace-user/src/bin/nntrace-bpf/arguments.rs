@@ -8,6 +8,7 @@ mod engine_options;
 mod engines;
 mod explain;
 mod export;
+mod fresh_run;
 mod graph_question;
 mod help_headings;
 mod host_options;
@@ -16,6 +17,7 @@ mod listen_options;
 mod live;
 mod output_file;
 mod pack;
+mod placement;
 mod print;
 mod record;
 mod replay;
@@ -40,6 +42,7 @@ pub use engine_options::EngineSelection;
 pub use engines::Engines;
 pub use explain::Explain;
 pub use export::{Export, ExportOutput};
+pub use fresh_run::FreshRun;
 pub use graph_question::GraphQuestion;
 pub use host_options::HostOptions;
 pub use info::Info;
@@ -50,6 +53,7 @@ use nntrace_user::{
 };
 pub use output_file::{OutputFile, OutputKind};
 pub use pack::{Pack, Unpack};
+pub use placement::Where;
 pub use print::{Group, Print};
 pub use record::Record;
 pub use replay::{EmitTo, Replay};
@@ -107,6 +111,13 @@ pub enum Action {
     /// functions with the most time, the causes of the slowest executions, the CPUs that it ran on, energy where a model is given,
     /// and the commands that show more. With `-- COMMAND` it exits with the command's status.
     Explain(Box<Explain>),
+    /// Shows where the operators of a model ran: on which processor, by which provider, and what fell back to the CPU
+    ///
+    /// `where -- COMMAND` records the command with the operators of its engine, `where --pid PID -d 10s` a process that runs, `where RUN` takes a
+    /// recording or trace files, without privileges. The page has, by provider or delegate, the operators and parts of graphs with their
+    /// time, the driver's calls in them, the changes from one place to another with their cost, and the costliest operators. With
+    /// `-- COMMAND` it exits with the command's status.
+    Where(Box<Where>),
     /// Shows a recording or trace files in the same tables, views and snapshots
     ///
     /// No privileges are needed. Reads the folders that `record` writes, the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
@@ -289,18 +300,25 @@ impl Action {
             | Self::Doctor(_)
             | Self::Topology(_)
             | Self::EnergyModel(EnergyModelAction::Init { .. } | EnergyModelAction::Rails { .. }) => false,
-            Self::Explain(arguments) => !arguments.is_live(),
             Self::Replay(arguments) => {
                 !(arguments.emit.is_wanted && arguments.emit.to == EmitTo::TraceMarker)
             }
-            _ => true,
+            _ => !self.fresh_run().is_some_and(FreshRun::is_live),
+        }
+    }
+
+    /// Returns the run that is recorded first, unless it is there already; `None` for a subcommand without one.
+    pub fn fresh_run(&self) -> Option<&FreshRun> {
+        match self {
+            Self::Explain(arguments) => Some(&arguments.run),
+            Self::Where(arguments) => Some(&arguments.run),
+            _ => None,
         }
     }
 
     /// Returns the files and folders that are read as recordings or traces.
     pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> + Clone {
         let (files, more): (&[PathBuf], &[PathBuf]) = match self {
-            Self::Explain(arguments) => (&arguments.files, &[]),
             Self::Replay(arguments) => (&arguments.files, &[]),
             Self::Print(arguments) => (&arguments.files, &[]),
             Self::Export(arguments) => (&arguments.files, &[]),
@@ -312,7 +330,7 @@ impl Action {
             Self::Report(arguments) => (slice::from_ref(&arguments.folder), &[]),
             Self::Info(arguments) => (slice::from_ref(&arguments.folder), &[]),
             Self::Calls(arguments) => (slice::from_ref(&arguments.folder), &[]),
-            _ => (&[], &[]),
+            _ => (self.fresh_run().map_or(&[], |run| &run.files), &[]),
         };
         files.iter().chain(more)
     }

@@ -26,10 +26,10 @@ use nix::{libc, unistd::Uid};
 use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_text::Text};
 
 use crate::{
-    arguments::{Action, Cli},
+    arguments::{Action, Cli, FreshRun},
     commands::{
-        bench, calls, diff, doctor, energy_model, engines, explain, export, info, live, manual, pack, print,
-        record, replay, report, topology, unpack, what_if, why,
+        bench, calls, diff, doctor, energy_model, engines, explain, export, info, live, manual, pack,
+        placement, print, record, replay, report, topology, unpack, what_if, why,
     },
 };
 
@@ -72,6 +72,7 @@ fn main() -> ExitCode {
     }
     let done = match &cli.action {
         Some(Action::Explain(arguments)) => explain::run(arguments),
+        Some(Action::Where(arguments)) => placement::run(arguments),
         Some(Action::Replay(arguments)) => replay::run(arguments),
         Some(Action::Print(arguments)) => print::run(arguments),
         Some(Action::Pack(arguments)) => pack::run(arguments),
@@ -145,7 +146,7 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
     );
     let action = match action {
         None | Some(Action::Record(_) | Action::Bench(_) | Action::Doctor(_)) => return Ok(()),
-        Some(Action::Explain(arguments)) if arguments.is_live() => return Ok(()),
+        Some(action) if action.fresh_run().is_some_and(FreshRun::is_live) => return Ok(()),
         Some(action) => action,
     };
     // Before there is a second thread.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use nntrace_common::{
     engine::{IN_MEMORY, NameForm},
+    layer::Layer,
     mark::Prefix,
 };
 
@@ -28,7 +29,10 @@ pub(super) struct Plan {
 impl Plan {
     /// Adds the function of a probe, if it can be hooked; returns whether it can.
     pub(super) fn add(&mut self, probe: &EngineProbe) -> bool {
-        let is_plain = probe.kind == Kind::Section && probe.prefix == Prefix::None && !probe.on_workers;
+        // What a provider has compiled is called once for many operators: a probe costs nothing there.
+        let is_of_driver = probe.tag.layer() == Layer::Driver;
+        let is_plain =
+            probe.kind == Kind::Section && probe.prefix == Prefix::None && !probe.on_workers && !is_of_driver;
         let Some(hook) = probe.hook.as_ref().filter(|_| is_plain && self.addresses.len() < MOST_FUNCTIONS)
         else {
             return false;
@@ -97,7 +101,7 @@ mod tests {
 
     use nntrace_common::{
         express::{SECTIONS_LEFT_OUT, WORDS_REFUSED},
-        layer::{Layer, Phase, Tag},
+        layer::{Phase, Tag},
     };
 
     use super::*;
@@ -150,6 +154,7 @@ mod tests {
             EngineProbe { hook: None, ..probe(1, 7, None) },
             EngineProbe { on_workers: true, ..probe(1, 7, None) },
             EngineProbe { prefix: Prefix::Subtract, ..probe(1, 7, None) },
+            EngineProbe { tag: Tag::new(Layer::Driver, Phase::Execution), ..probe(1, 7, None) },
             EngineProbe { kind: Kind::BracketBegin, ..probe(1, 7, None) },
             // The library reads offsets from 0 on.
             probe(1, 7, Some(NameRecipe { chain: [-8, 0, 0, 0], length: 1, ..name })),

@@ -51,7 +51,19 @@ pub(super) const ALL: &[Examples] = &[
                 "nntrace-bpf explain run1 --of LR_PE:infer",
             ),
         ],
-        &["why", "record", "what-if"],
+        &["why", "where", "record", "what-if"],
+    ),
+    of(
+        &["where"],
+        &[
+            (
+                "Show which operators of a command's model ran on the CPU",
+                "sudo nntrace-bpf where -- python3 classify.py",
+            ),
+            ("Show it of ten seconds of a running process", "sudo nntrace-bpf where --pid 1234 -d 10s"),
+            ("Show it of a recording, as JSON", "nntrace-bpf where run1 --json"),
+        ],
+        &["explain", "engines", "record"],
     ),
     of(
         &["replay"],

@@ -1,0 +1,295 @@
+use std::collections::BTreeMap;
+
+use nntrace_common::{
+    layer::{Layer, Phase, Tag},
+    stamp::Stamp,
+};
+use proptest::prelude::*;
+
+use super::{
+    account::{Account, Calls, accounts},
+    collect::{Function, Piece, Pieces},
+    *,
+};
+
+const PID: u32 = 42;
+const RUN: (Layer, &str) = (Layer::Runtime, "model.onnx");
+const OPENVINO: (Layer, &str) = (Layer::Driver, "OpenVINOExecutionProvider_OpenVINO-EP-subgraph_1_0");
+const DRIVER_PART: (Layer, &str) = (Layer::Driver, "execute");
+const CONV: (Layer, &str) = (Layer::CpuFallback, "conv1");
+const RESIZE: (Layer, &str) = (Layer::CpuFallback, "resize");
+const CALL: (Layer, &str) = (Layer::Driver, "rknpu 0x00000005");
+
+/// Section with the sections in it, and the time before each and after the last.
+#[derive(Clone, Debug)]
+struct Node {
+    of: (Layer, &'static str),
+    inside: Vec<Node>,
+    gap: u64,
+}
+
+fn node(of: (Layer, &'static str), gap: u64, inside: Vec<Node>) -> Node {
+    Node { of, inside, gap }
+}
+
+impl Node {
+    fn ns(&self) -> u64 {
+        self.inside.iter().map(|node| node.ns() + self.gap).sum::<u64>() + self.gap
+    }
+
+    fn is_part(&self) -> bool {
+        self.of == OPENVINO || self.of == DRIVER_PART
+    }
+
+    fn is_operator(&self) -> bool {
+        self.of == CONV || self.of == RESIZE
+    }
+
+    /// Adds the section and those in it, in the order of their ends; returns when it ends.
+    fn collect(&self, pieces: &mut Pieces, tid: u32, begin: u64, depth: u8) -> u64 {
+        let mut at = begin + self.gap;
+        for node in &self.inside {
+            at = node.collect(pieces, tid, at, depth + 1) + self.gap;
+        }
+        let function =
+            Function { pid: PID, tag: Tag::new(self.of.0, Phase::Execution), name: self.of.1.to_owned() };
+        let known = pieces.functions.iter().position(|known| *known == function);
+        let number = known.unwrap_or_else(|| {
+            pieces.functions.push(function);
+            pieces.functions.len() - 1
+        });
+        let (begin, end) = (Stamp::new(begin, 0), Stamp::new(at, 0));
+        pieces.all.push(Piece { tid, begin, end, depth, function: number as u32 });
+        at
+    }
+}
+
+fn account(threads: &[Vec<Node>]) -> Account {
+    let mut pieces = Pieces::default();
+    for (tid, nodes) in (1..).zip(threads) {
+        let mut at = 1_000;
+        for node in nodes {
+            at = node.collect(&mut pieces, tid, at, 0) + 7;
+        }
+    }
+    accounts(&mut pieces).remove(&PID).unwrap_or_default()
+}
+
+/// The same sums from the tree, without times of begins and ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Expected {
+    runs: Calls,
+    in_runs_ns: u64,
+    crossings: u64,
+    calls: BTreeMap<&'static str, Calls>,
+    inside: BTreeMap<&'static str, Calls>,
+    driver_calls: BTreeMap<&'static str, Calls>,
+}
+
+fn add(calls: &mut Calls, ns: u64) {
+    calls.count += 1;
+    calls.ns += ns;
+}
+
+/// Place in the tree: sections around.
+#[derive(Clone, Copy, Default)]
+struct Around {
+    run: bool,
+    part: Option<&'static str>,
+    operator: Option<&'static str>,
+}
+
+impl Expected {
+    fn of(threads: &[Vec<Node>]) -> Self {
+        let mut expected = Self::default();
+        for node in threads.iter().flatten() {
+            expected.walk(node, Around::default(), &mut None);
+        }
+        expected.calls.retain(|_, calls| calls.count > 0);
+        expected
+    }
+
+    /// Time of the operators and parts that are directly in a section.
+    fn operators_in(node: &Node) -> Vec<u64> {
+        let inside = node.inside.iter().flat_map(|inner| {
+            if inner.is_part() || inner.is_operator() { vec![inner.ns()] } else { Self::operators_in(inner) }
+        });
+        inside.collect()
+    }
+
+    fn walk(&mut self, node: &Node, around: Around, last: &mut Option<&'static str>) {
+        let name = node.of.1;
+        let mut inner = around;
+        let mut unit = None;
+        let in_operators = Self::operators_in(node);
+        if node.of == RUN {
+            if !around.run && around.part.is_none() && around.operator.is_none() {
+                add(&mut self.runs, node.ns());
+                inner.run = true;
+                *last = None;
+            }
+        } else if node.of == CALL {
+            if around.part.or(around.operator).is_none() {
+                unit = Some(node.ns());
+            }
+            let of = around.part.or(around.operator).unwrap_or(name);
+            add(self.driver_calls.entry(of).or_default(), node.ns());
+        } else if let Some(part) = around.part {
+            if node.is_operator() && in_operators.is_empty() {
+                add(self.inside.entry(part).or_default(), node.ns());
+            }
+        } else if node.is_part() {
+            unit = Some(node.ns());
+            inner.part = Some(name);
+        } else if in_operators.is_empty() {
+            unit = Some(node.ns());
+            inner.operator = Some(name);
+        } else {
+            let own = node.ns() - in_operators.iter().sum::<u64>();
+            add(self.calls.entry(name).or_default(), own);
+            self.in_runs_ns += if around.run { own } else { 0 };
+            inner.operator = Some(name);
+        }
+        if let Some(ns) = unit {
+            add(self.calls.entry(name).or_default(), ns);
+            if around.run {
+                self.in_runs_ns += ns;
+                let place = if node.is_operator() {
+                    "CPU"
+                } else if node.of == OPENVINO {
+                    "OpenVINO"
+                } else {
+                    "driver"
+                };
+                self.crossings += u64::from(last.is_some_and(|last| last != place));
+                *last = Some(place);
+            }
+        }
+        for child in &node.inside {
+            self.walk(child, inner, last);
+        }
+    }
+}
+
+/// What the account has of what is expected.
+fn found(account: &Account) -> Expected {
+    let mut found = Expected {
+        runs: account.runs,
+        in_runs_ns: account.in_runs_ns,
+        crossings: account.crossings.count,
+        ..Expected::default()
+    };
+    for sum in &account.functions {
+        let names = [RUN, OPENVINO, DRIVER_PART, CONV, RESIZE, CALL];
+        let name = names.into_iter().find(|(_, name)| *name == sum.function.name).expect("one of these").1;
+        for (calls, to) in [(sum.calls, &mut found.calls), (sum.on_cpu_inside, &mut found.inside)] {
+            if calls.count > 0 {
+                to.insert(name, calls);
+            }
+        }
+        for calls in sum.driver_calls.values() {
+            found.driver_calls.insert(name, *calls);
+        }
+    }
+    found
+}
+
+fn trees() -> impl Strategy<Value = Node> {
+    let of = || prop::sample::select(vec![RUN, OPENVINO, DRIVER_PART, CONV, RESIZE, CALL]);
+    let leaf = (of(), 1..9_u64).prop_map(|(of, gap)| node(of, gap, Vec::new()));
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        (of(), 0..9_u64, prop::collection::vec(inner, 0..5)).prop_map(|(of, gap, inside)| {
+            // A call of a driver has no section of the program in it.
+            node(of, gap.max(1), if of == CALL { Vec::new() } else { inside })
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn sums_are_those_of_the_tree(
+        threads in prop::collection::vec(prop::collection::vec(trees(), 0..4), 0..4),
+    ) {
+        prop_assert_eq!(found(&account(&threads)), Expected::of(&threads));
+    }
+
+    #[test]
+    fn times_add_up_to_the_runs(inside in prop::collection::vec(trees(), 0..6)) {
+        let run = node(RUN, 3, inside);
+        let account = account(&[vec![run.clone()]]);
+        prop_assert_eq!(account.runs, Calls { count: 1, ns: run.ns() });
+        let operators: u64 = account.functions.iter().map(|sum| sum.calls.ns).sum();
+        prop_assert_eq!(operators, account.in_runs_ns);
+        prop_assert!(account.in_runs_ns <= account.runs.ns);
+        // What is around operators may be between those of different places.
+        let around = account.functions.iter().any(|sum| sum.is_around);
+        prop_assert!(around || account.in_runs_ns + account.crossings.ns <= account.runs.ns);
+    }
+
+    #[test]
+    fn sections_in_any_order_and_shape_do_no_harm(
+        sections in prop::collection::vec((1..3_u32, 0..50_u64, 0..50_u64, 0..4_u8, 0..6_usize), 0..40),
+    ) {
+        let names = [RUN, OPENVINO, DRIVER_PART, CONV, RESIZE, CALL];
+        let mut pieces = Pieces::default();
+        let function = |(layer, name): (Layer, &str)| {
+            Function { pid: PID, tag: Tag::new(layer, Phase::Execution), name: name.to_owned() }
+        };
+        pieces.functions = names.map(function).to_vec();
+        pieces.all = sections.iter().map(|&(tid, begin, end, depth, of)| Piece {
+            tid,
+            begin: Stamp::new(begin, 0),
+            end: Stamp::new(end, 0),
+            depth,
+            function: of as u32,
+        }).collect();
+        let account = accounts(&mut pieces).remove(&PID).unwrap_or_default();
+        let runs = sections.iter().filter(|(.., of)| *of == 0).count() as u64;
+        prop_assert!(account.runs.count <= runs);
+    }
+}
+
+/// Page of one process with these threads.
+fn page(threads: &[Vec<Node>]) -> String {
+    let process = Process::new(PID, "python3".to_owned(), &account(threads));
+    let placement = Placement { processes: vec![process], is_incomplete: false, sections_left_out: 0 };
+    let page = Page {
+        schema: "nntrace-where",
+        schema_version: SCHEMA_VERSION,
+        run: "python3 detect.py".to_owned(),
+        placement,
+        notes: Vec::new(),
+    };
+    page.text().to_string()
+}
+
+#[test]
+fn a_page_has_the_verdict_the_places_and_the_operators() {
+    let on_cpu =
+        vec![node(RUN, 100_000, vec![node(CONV, 900_000, Vec::new()), node(RESIZE, 300_000, Vec::new())])];
+    let part = |of, inside| node(of, 200_000, inside);
+    let conv = || node(CONV, 2_000_000, Vec::new());
+    let call = || node(CALL, 1_500_000, Vec::new());
+    let mixed = vec![
+        node(
+            RUN,
+            50_000,
+            vec![
+                part(OPENVINO, vec![conv(), conv()]),
+                node(RESIZE, 900_000, Vec::new()),
+                part(OPENVINO, vec![conv()]),
+                part(DRIVER_PART, vec![call(), call()]),
+            ],
+        );
+        2
+    ];
+    insta::assert_snapshot!(
+        [
+            page(&[on_cpu]),
+            page(&[mixed]),
+            page(&[vec![node(RUN, 5, Vec::new())]]),
+            page(&[vec![node(RUN, 10_000, vec![call()])]])
+        ]
+        .join("\n---\n")
+    );
+}

@@ -1,0 +1,79 @@
+//! A question to a run, which is recorded first where it is not there yet.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_user::{
+    caller::{self, FileRights},
+    record,
+    result_folder::{Directory, Unfinished},
+};
+
+use crate::{
+    arguments::{FreshRun, HostOptions, Level},
+    output::shell_words::shell_words,
+    signals,
+};
+
+/// Run that is asked about.
+pub struct AskedRun<'a> {
+    /// Files, or the folder of a recording.
+    pub files: &'a [PathBuf],
+    /// Host.
+    pub host: &'a HostOptions,
+    /// The files as words of a shell; `None` where they are gone after the answer.
+    pub words: Option<&'a str>,
+}
+
+/// Records a run at this level, if it is not there yet, and answers a question about it; returns the exit status, which is
+/// that of a command.
+pub fn ask(
+    cli: &FreshRun,
+    level: Level,
+    answer: impl FnOnce(&AskedRun<'_>) -> Result<()>,
+) -> Result<ExitCode> {
+    if cli.is_live() {
+        return ask_live(cli, level, answer);
+    }
+    let files: Vec<String> = cli.files.iter().map(|file| file.display().to_string()).collect();
+    answer(&AskedRun { files: &cli.files, host: &cli.host, words: Some(&shell_words(&files)) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask_live(
+    cli: &FreshRun,
+    level: Level,
+    answer: impl FnOnce(&AskedRun<'_>) -> Result<()>,
+) -> Result<ExitCode> {
+    let scratch = if cli.keep.is_none() { Some(scratch_folder()?) } else { None };
+    let folder =
+        cli.keep.as_deref().or(scratch.as_ref().map(Unfinished::path).as_deref()).map(Path::to_path_buf);
+    let folder = folder.context("no folder")?;
+    let record = cli.record(folder.clone(), level)?;
+    let code = super::record::run(&record, record.live.log_level()?)?;
+    // What follows reads files: it needs no more than any other reader.
+    caller::keep_file_rights().context("cannot give up privileges")?;
+    signals::remove_unfinished_at_end()?;
+    ensure!(record::is_recording(&folder), "nothing was recorded: there is no run to ask about");
+    // A recording knows its host.
+    let host = HostOptions { energy_model: cli.host.energy_model.clone(), ..HostOptions::default() };
+    let kept = cli.keep.as_ref().map(|folder| shell_words(&[folder.display().to_string()]));
+    answer(&AskedRun { files: &[folder], host: &host, words: kept.as_deref() })?;
+    Ok(code)
+}
+
+/// Creates a folder for a recording that is removed when the answer is written.
+fn scratch_folder() -> Result<Unfinished> {
+    let of_all = env::temp_dir();
+    let create = || {
+        let _rights = FileRights::of_caller()?;
+        Unfinished::create_folder(&Directory::open(&of_all)?)
+    };
+    create().with_context(|| {
+        format!("cannot create a folder in {}{}: name one with -o", of_all.display(), caller::as_whom())
+    })
+}
