@@ -39,7 +39,11 @@ pub fn read(
     if recipe.form == NameForm::Enum as u8 {
         let value = if recipe.steps == 0 { at as u32 } else { word(at)? };
         // SAFETY: user space writes an entry once, before the probe is attached.
-        return unsafe { ENGINE_ENUMS.get(EnumKey { probe: number, value }) }.copied();
+        let name = unsafe { ENGINE_ENUMS.get(EnumKey { probe: number, value }) };
+        if name.is_some() || recipe.other == 0 {
+            return name.copied();
+        }
+        at = word(at.wrapping_add_signed(i64::from(recipe.other)))?;
     }
     if recipe.form == NameForm::Tokens as u8 {
         return tokens_name(recipe, at, mark);

@@ -105,6 +105,8 @@ pub struct Operator {
     pub kind: String,
     /// Duration.
     pub ns: u64,
+    /// Who ran it, if the engine tells.
+    pub provider: Option<String>,
 }
 
 /// Runs of an engine under the profiler.
@@ -185,6 +187,26 @@ impl Engine {
     /// When one of them fails.
     pub fn launched_with(&self, collector: &str, level: &str, size: Size, runs: u64) -> Result<Traced> {
         self.launched_by(&["--engine-level", level], collector, size, runs)
+    }
+
+    /// Runs a model so often as a command of the profiler's `where`, with the engine's own times of its operators; returns
+    /// also the page, as JSON.
+    ///
+    /// # Errors
+    /// When one of them fails.
+    pub fn placed(&self, size: Size, runs: u64) -> Result<(Printed, serde_json::Value)> {
+        let mut words = self.words(size, runs)?;
+        words.push("--operators".to_owned());
+        let profiler = Profiler::new()?.env("PYTHONDONTWRITEBYTECODE", "1");
+        let ended =
+            Child::run(profiler.args(["where", "--json", "--"]).args(words).command())?.expect_code(0)?;
+        let text = ended.text();
+        let mut lines = text.lines().filter(|line| line.starts_with('{'));
+        let (Some(printed), Some(page)) = (lines.next(), lines.next_back()) else {
+            bail!("expected two results, not {text:?}; stderr:\n{}", ended.stderr);
+        };
+        let printed = serde_json::from_str(printed).with_context(|| printed.to_owned())?;
+        Ok((printed, serde_json::from_str(page).with_context(|| page.to_owned())?))
     }
 
     /// Runs a model so often as a command of the profiler with hooks, without a collector of ITT tasks.

@@ -1,4 +1,4 @@
-"""ONNX Runtime by its Python module."""
+"""ONNX Runtime by its Python module, on the CPU, or with the provider for OpenVINO."""
 
 import json
 import os
@@ -9,13 +9,16 @@ import onnxruntime
 
 import workload
 
-chosen = workload.arguments("run")
+PROVIDERS = {"cpu": [], "openvino": ["OpenVINOExecutionProvider"]}
+
+chosen = workload.arguments(*PROVIDERS)
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = chosen.threads
 options.enable_profiling = chosen.operators
 with tempfile.TemporaryDirectory() as folder:
     options.profile_file_prefix = os.path.join(folder, "profile")
-    session = onnxruntime.InferenceSession(chosen.model, options, providers=["CPUExecutionProvider"])
+    providers = [*PROVIDERS[chosen.mode], "CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(chosen.model, options, providers=providers)
     source = session.get_inputs()[0]
     image = {source.name: numpy.ones(source.shape, numpy.float32)}
     result = workload.measure("onnxruntime", chosen, lambda: session.run(None, image))
@@ -24,7 +27,12 @@ with tempfile.TemporaryDirectory() as folder:
             events = json.load(file)
         END = "_kernel_time"
         result["operators"] = [
-            workload.operator(event["name"].removesuffix(END), event["args"]["op_name"], event["dur"] * 1000)
+            workload.operator(
+                event["name"].removesuffix(END),
+                event["args"]["op_name"],
+                event["dur"] * 1000,
+                event["args"]["provider"],
+            )
             for event in events
             if event.get("cat") == "Node" and event["name"].endswith(END)
         ]

@@ -53,9 +53,9 @@ def measure(engine, chosen, run):
     return {"engine": engine, "mode": chosen.mode, "pid": os.getpid(), "runs": runs, "loop_ns": end - begin}
 
 
-def operator(name, kind, nanoseconds):
-    """One operator of one run, as the engine itself measured it."""
-    return {"name": name, "type": kind, "ns": round(nanoseconds)}
+def operator(name, kind, nanoseconds, provider=None):
+    """One operator of one run, as the engine itself measured it, and who ran it."""
+    return {"name": name, "type": kind, "ns": round(nanoseconds), "provider": provider}
 
 
 def finish(result):

@@ -6,6 +6,7 @@
 
 mod expected;
 mod language_models;
+mod placement;
 
 use std::collections::BTreeMap;
 
@@ -122,7 +123,7 @@ fn litert_with_compiled_models() -> Result<()> {
 fn tflite_runtime() -> Result<()> {
     // The module's function for files calls the library's.
     let expected = Expected::of(TFLITE_RUNTIME, "LR_PI", "LR_PI");
-    expected.check(|| Ok(litert_operators("DELEGATE", "CUMSUM")))
+    expected.check(|| Ok(litert_operators("TfLiteXNNPackDelegate", "CUMSUM")))
 }
 
 /// The layers of ncnn's model.

@@ -71,8 +71,6 @@ const DELEGATES: &[(&str, &str, Option<Processor>)] = &[
     ("EthosuDelegateKernel", "Ethos-U", Some(Npu)),
     ("TfLiteHexagonDelegate", "Hexagon", Some(Npu)),
     ("HexagonDelegateKernel", "Hexagon", Some(Npu)),
-    // Older versions do not say which.
-    ("DELEGATE", "a delegate", None),
 ];
 
 /// Provider.

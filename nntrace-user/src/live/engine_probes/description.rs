@@ -62,7 +62,7 @@ pub(super) fn describe(probe: &EngineProbe, begun_by: Option<u32>) -> Result<Des
         None => engine::NameRecipe::default(),
     };
     if let Some(NameRecipe { values: texts, .. }) = &probe.name {
-        for (value, text) in (0..).zip(texts) {
+        for (value, text) in (0..).zip(texts).filter(|(_, text)| !text.is_empty()) {
             let (hash, text) = named(text);
             values.push((value, hash));
             names.push((hash, text));
@@ -123,8 +123,8 @@ fn recipe(recipe: &NameRecipe) -> Result<engine::NameRecipe, String> {
             .map_err(|_| format!("its names are not read: the offset {from} is beyond 0 to {}", u16::MAX))?;
     }
     let steps = u8::try_from(chain.len()).unwrap_or(0);
-    let NameRecipe { argument, element, .. } = *recipe;
-    Ok(engine::NameRecipe { argument, form: form as u8, steps, element, offsets })
+    let NameRecipe { argument, element, other, .. } = *recipe;
+    Ok(engine::NameRecipe { argument, form: form as u8, steps, element, offsets, other, reserved: 0 })
 }
 
 #[cfg(test)]
@@ -140,6 +140,7 @@ mod tests {
             length: chain.len() as u8,
             form,
             values: Vec::new(),
+            other: 0,
             element: 0,
         }
     }

@@ -38,10 +38,11 @@ impl Plan {
             return false;
         };
         let Ok(described) = describe(probe, None) else { return false };
-        // Without its name it is probed, and that is said; counts of tokens, and arguments that are in no register, are read by
-        // the kernel programs only.
+        // Without its name it is probed, and that is said; counts of tokens, texts that stand for numbers, and arguments that
+        // are in no register, are read by the kernel programs only.
         let recipe = described.probe.recipe;
-        let is_readable = recipe.form != NameForm::Tokens as u8 && recipe.argument != IN_MEMORY;
+        let is_readable =
+            recipe.form != NameForm::Tokens as u8 && recipe.other == 0 && recipe.argument != IN_MEMORY;
         if described.remark.is_some() || !is_readable {
             return false;
         }
@@ -135,6 +136,7 @@ mod tests {
             length: 2,
             form: probe::NameForm::StdString,
             values: Vec::new(),
+            other: 0,
             element: 0,
         };
         let mut plan = Plan::default();
@@ -156,6 +158,7 @@ mod tests {
             EngineProbe { prefix: Prefix::Subtract, ..probe(1, 7, None) },
             EngineProbe { tag: Tag::new(Layer::Driver, Phase::Execution), ..probe(1, 7, None) },
             EngineProbe { kind: Kind::BracketBegin, ..probe(1, 7, None) },
+            probe(1, 7, Some(NameRecipe { other: 8, ..name.clone() })),
             // The library reads offsets from 0 on.
             probe(1, 7, Some(NameRecipe { chain: [-8, 0, 0, 0], length: 1, ..name })),
         ] {

@@ -230,8 +230,10 @@ pub(in crate::live) struct NameEntry {
     pub(in crate::live) chain: Vec<i32>,
     /// Form of the field.
     pub(in crate::live) form: NameForm,
-    /// Names by number.
+    /// Names by number; empty where there is none.
     pub(in crate::live) values: Vec<String>,
+    /// Bytes from the number to a `char *` to the name where [`values`](Self::values) have none; 0 without one.
+    pub(in crate::live) other: i16,
     /// Size in bytes of the elements of a vector of tokens; 0 where it is a number of them.
     pub(in crate::live) element: u8,
     /// Whether the argument is a structure passed by value that is larger than two words.

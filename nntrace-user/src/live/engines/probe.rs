@@ -125,8 +125,10 @@ pub(in crate::live) struct NameRecipe {
     pub(in crate::live) length: u8,
     /// Form of the field.
     pub(in crate::live) form: NameForm,
-    /// Names by number, for [`NameForm::Enum`].
+    /// Names by number, for [`NameForm::Enum`]; empty where there is none.
     pub(in crate::live) values: Vec<String>,
+    /// Bytes from the number to a `char *` to the name where [`values`](Self::values) have none; 0 without one.
+    pub(in crate::live) other: i16,
     /// Size in bytes of the elements of a vector, for [`NameForm::Tokens`]; 0 where it is a number.
     pub(in crate::live) element: u8,
 }

@@ -339,6 +339,7 @@ impl Resolver<'_, '_, '_> {
             length: name.chain.len() as u8,
             form: name.form,
             values: name.values.clone(),
+            other: name.other,
             element: name.element,
         })
     }

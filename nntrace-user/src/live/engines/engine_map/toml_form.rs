@@ -335,7 +335,7 @@ fn arguments(count: u8, registers: u8, is_hookable: bool) -> Result<(), String> 
 }
 
 fn name_entry(fields: NameFields, registers: u8) -> Result<NameEntry, String> {
-    let argument = fields.arg.into_inner();
+    let argument = *fields.arg.get_ref();
     register(argument, registers)?;
     if fields.chain.len() > LONGEST_CHAIN {
         return Err(format!(
@@ -351,6 +351,7 @@ fn name_entry(fields: NameFields, registers: u8) -> Result<NameEntry, String> {
         (NameForm::Enum, _) | (_, 0) => {}
         _ => return Err("expected `values` only with `as = \"enum\"`".into()),
     }
+    let other = other(&fields)?;
     match (fields.form, fields.element) {
         (_, None) => {}
         (NameForm::Tokens, Some(1..)) if !fields.chain.is_empty() => {}
@@ -368,11 +369,28 @@ fn name_entry(fields: NameFields, registers: u8) -> Result<NameEntry, String> {
         chain: fields.chain,
         form: fields.form,
         values: fields.values,
+        other,
         element: fields.element.unwrap_or(0),
         is_by_value: fields.by_value,
         versions: fields.versions,
         machine: fields.machine,
     })
+}
+
+/// Returns the distance from the number to the pointer to the text that stands for it; 0 without one.
+fn other(fields: &NameFields) -> Result<i16, String> {
+    let Some(other) = fields.other else { return Ok(0) };
+    let (NameForm::Enum, Some(field)) = (fields.form, fields.chain.last()) else {
+        return Err(
+            "expected `other` only with `as = \"enum\"` and a `chain` that leads to the number".into()
+        );
+    };
+    match i16::try_from(i64::from(other) - i64::from(*field)) {
+        Ok(distance) if distance != 0 => Ok(distance),
+        _ => Err(format!(
+            "expected another offset for `other` than that of the number, {field}, and near it; found {other}"
+        )),
+    }
 }
 
 fn kind(asynchronous: Option<&AsyncForm>, bracket: Option<&BracketForm>) -> Result<Kind, String> {

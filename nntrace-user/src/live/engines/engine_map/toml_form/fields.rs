@@ -97,6 +97,7 @@ pub(super) struct NameFields {
     pub(super) form: NameForm,
     #[serde(default)]
     pub(super) values: Vec<String>,
+    pub(super) other: Option<i32>,
     #[serde(default)]
     pub(super) element: Option<u8>,
     #[serde(default)]
