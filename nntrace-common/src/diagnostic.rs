@@ -109,7 +109,7 @@ impl Diagnostics {
 
     /// Returns the kinds in the set.
     pub fn iter(mut self) -> impl Iterator<Item = DiagnosticKind> {
-        // As long as there are some: hardly any mark shows one.
+        // Ends after the last one: most sets have one at most.
         core::iter::from_fn(move || {
             let kind = DiagnosticKind::ALL.get(self.0.trailing_zeros() as usize)?;
             self.0 &= self.0 - 1;

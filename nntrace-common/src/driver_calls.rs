@@ -3,10 +3,18 @@
 //! Any NPU or GPU is driven by such calls, whatever library is above it. Their names are those of the device and the
 //! request: `renderD128 0x40106440`.
 
-use crate::{engine::MAX_PROBES, mark::BUFFER_BYTES, verifier_bounds::masked};
+use crate::{
+    engine::MAX_PROBES,
+    layer::{Layer, Phase, Tag},
+    mark::{BUFFER_BYTES, Label},
+    verifier_bounds::masked,
+};
 
 /// Number of the probe that describes the sections of such calls: none of an engine has it.
 pub const DRIVER_CALL: u32 = MAX_PROBES as u32;
+
+/// Layer and phase of such sections: the driver layer, which executes.
+pub const DRIVER_CALL_LABEL: Label = Label::tagged(Tag::new(Layer::Driver, Phase::Execution));
 
 /// Devices at most.
 pub const MAX_DEVICES: usize = 256;

@@ -226,6 +226,13 @@ impl Label {
         if self.is_tagged() { Some(Tag::from_trusted_index(self.0)) } else { None }
     }
 
+    /// Whether it is one of the runtime's layer.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_of_runtime(self) -> bool {
+        self.is_tagged() && self.0 >> 4 == Layer::Runtime as u8
+    }
+
     /// Whether it is one of the driver's layer.
     #[must_use]
     #[inline(always)]

@@ -9,7 +9,7 @@ use crate::mark::{Label, Prefix};
 use crate::verifier_bounds::masked;
 
 mod added_totals;
-mod constants;
+mod engines;
 mod frame;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;

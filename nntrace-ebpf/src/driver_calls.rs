@@ -4,7 +4,10 @@
 //! signal is delivered after the return.
 
 use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
-use nntrace_common::{driver_calls::DRIVER_CALL, mark};
+use nntrace_common::{
+    driver_calls::{DRIVER_CALL, DRIVER_CALL_LABEL},
+    mark,
+};
 
 use crate::{
     clock, engines, event_counts,
@@ -38,7 +41,7 @@ pub fn driver_call(ctx: RawTracePointContext) -> i32 {
         text.len = device.write_call_name(request as u32, &mut text.payload);
         text.name_at = 0;
         let name = mark::name_hash(mark::Captured::of(&text.payload), 0);
-        engines::begin(ids, now, sp, DRIVER_CALL, true, name);
+        engines::begin(ids, now, sp, DRIVER_CALL, DRIVER_CALL_LABEL, true, name);
         // SAFETY: lookup only; the value is not used.
         if unsafe { DRIVER_CALLERS.get(ids.tgid) }.is_none() {
             // Without room its layers are reported as those of other processes.

@@ -79,7 +79,9 @@ pub fn engine_begin(ctx: ProbeContext) -> u32 {
                 event_counts::unnamed();
             }
             let name = own.unwrap_or(probe.name);
-            if begin(ids, now, sp, number, own.is_some(), name) && probe.action == Action::AsyncBegin {
+            if begin(ids, now, sp, number, probe.label, own.is_some(), name)
+                && probe.action == Action::AsyncBegin
+            {
                 thread.engines.set_object(object);
             }
         }
@@ -155,8 +157,14 @@ fn on_return(sp: u64, number: u32) -> u32 {
 /// Begins the section of a probe; returns whether there was room. The text of a name of its own is in the thread's
 /// buffer.
 #[inline(always)]
-pub fn begin(ids: Ids, now: u64, sp: u64, number: u32, has_own_name: bool, name: u64) -> bool {
-    let label = u64::from(label_here(packed(ids), number));
+pub fn begin(ids: Ids, now: u64, sp: u64, number: u32, label: Label, has_own_name: bool, name: u64) -> bool {
+    // Where the section begins, the stack has no room for this.
+    let label = if label.is_of_runtime() {
+        label_here(packed(ids), u32::from(label.byte()))
+    } else {
+        u32::from(label.byte())
+    };
+    let label = u64::from(label);
     let what = label << LABEL_SHIFT | u64::from(number) << 1 | u64::from(has_own_name);
     begin_section(packed(ids), now, sp, what, name) != 0
 }
@@ -172,17 +180,18 @@ pub fn end(ids: Ids, now: u64, sp: u64, number: u32) {
     }
 }
 
-/// Returns the layer and phase of the function of a probe that begins now: the byte of a [`Label`].
+/// Returns the layer and phase of a function of the runtime that begins now, as the byte of a [`Label`]. The map has the
+/// second argument.
 ///
 /// A global function, as those below: the verifier checks each once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn label_here(who: u64, number: u32) -> u32 {
-    let Some(probe) = ENGINE_PROBES.get(number) else { return 0 };
-    let Some(thread) = THREADS.get_ptr_mut(unpacked(who).tid) else { return 0 };
+extern "C" fn label_here(who: u64, in_map: u32) -> u32 {
+    let Some(label) = Label::from_byte(in_map as u8) else { return in_map };
+    let Some(thread) = THREADS.get_ptr_mut(unpacked(who).tid) else { return in_map };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
     let Thread { stack, .. } = unsafe { &*thread };
-    u32::from(stack.label_of_engine(probe.label).byte())
+    u32::from(stack.label_of_engine(label).byte())
 }
 
 /// Begins the section of a function, which has its own name if the lowest bit of `what` is set; the number of its probe

@@ -105,7 +105,7 @@ pub struct Operator {
     pub kind: String,
     /// Duration.
     pub ns: u64,
-    /// Who ran it, if the engine tells.
+    /// Provider that ran it, if the engine reports it.
     pub provider: Option<String>,
 }
 
@@ -189,7 +189,7 @@ impl Engine {
         self.launched_by(&["--engine-level", level], collector, size, runs)
     }
 
-    /// Runs a model so often as a command of the profiler's `where`, with the engine's own times of its operators; returns
+    /// Runs a model this many times as a command of the profiler's `where`, with the engine's own times of its operators; returns
     /// also the page, as JSON.
     ///
     /// # Errors

@@ -75,6 +75,12 @@ why LR_PE:infer, which takes most time: 10 executions
      7.00 ms    100%  in all
 note: one slow execution only: it may be chance
 
+where operators ran
+  a driver ran 1 part: 100% of operators' time
+   share      time     a run  operators  parts     calls  processor  provider
+    100%   17.0 ms   1.70 ms          0      1        10  -          (a driver)
+  outside of operators: 1.00 ms a run, 37.0% of the runs
+
 where it ran
   1 thread: on CPU 27.0 ms, waiting for a CPU 0 ns, asleep 155 ms, not known 1.00 ms
   cluster little, 2 CPUs: active 14.8% (requested: 1.20 GHz on average), idle 85.2%
@@ -123,6 +129,40 @@ fn marks_that_a_program_writes_itself_are_explained() -> Result<()> {
     let page = explain(&["--marks", "syscall", "--", "sh", "-c", script])?.expect_code(0)?.text();
     assert!(page.contains("\nLR_PE:infer ended 6 times"), "{page}");
     assert!(page.contains("why LR_PE:infer, which takes most time: 6 executions"), "{page}");
+    Ok(())
+}
+
+const PLACES: &str = "\
+trace.txt
+
+app (20): 10 runs of models, 2.70 ms on average
+  a driver ran 1 part: 100% of operators' time
+
+   share      time     a run  operators  parts     calls  processor  provider
+    100%   17.0 ms   1.70 ms          0      1        10  -          (a driver)
+  outside of operators: 1.00 ms a run, 37.0% of the runs
+
+   share      time     calls      mean       max  processor  operator
+    100%   17.0 ms        10   1.70 ms   8.00 ms  -          conv
+";
+
+#[test]
+fn where_has_the_operators_of_a_trace() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = trace(folder.path())?;
+    let places = |words: &[&str]| Child::run(Profiler::new()?.args(["where", &file]).args(words).command());
+    let text = places(&[])?.expect_code(0)?.text();
+    let page: String =
+        text.lines().filter(|line| !line.starts_with("note: ")).map(|line| format!("{line}\n")).collect();
+    assert_eq!(page, PLACES);
+    let page = json(&places(&["--json"])?.expect_code(0)?)?;
+    assert_eq!((&page["schema"], &page["schema_version"]), (&"nntrace-where".into(), &1.into()));
+    let process = &page["processes"][0];
+    assert_eq!((&process["runs"], &process["runs_ns"]), (&10.into(), &27_000_000.into()));
+    assert_eq!(process["outside_operators_ns"], 10_000_000);
+    assert_eq!(process["operators"][0]["processor"], Value::Null);
+    // `explain` has the same.
+    assert_eq!(json(&explain(&[&file, "--json"])?.expect_code(0)?)?["placement"]["processes"][0], *process);
     Ok(())
 }
 

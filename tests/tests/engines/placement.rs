@@ -15,6 +15,11 @@ const OPENVINO_PROVIDER: Engine = Engine {
     mode: Some("openvino"),
     ..Engine::new("onnxruntime-openvino", "onnxruntime_python.py", "mixed")
 };
+/// Qualcomm's plugin, with the simulator of its NPU.
+const QNN_PROVIDER: Engine =
+    Engine { mode: Some("qnn"), ..Engine::new("onnxruntime-qnn", "onnxruntime_python.py", "mixed") };
+/// Runs on the simulator, of some tenths of a second.
+const SIMULATED_RUNS: u64 = 10;
 /// Unit of the times in ONNX Runtime's profile, ns.
 const PROFILE_UNIT_NS: u64 = 1_000;
 
@@ -48,22 +53,23 @@ struct Operator {
     name: String,
     provider: Option<String>,
     processor: Option<String>,
-    kind: String,
+    is_part: bool,
     calls: u64,
-    total_ns: u64,
+    calls_ns: u64,
+    around: u64,
 }
 
 /// Runs an engine; `None` where it is not there.
-fn placed(engine: Engine) -> Result<Option<(Printed, Process)>> {
+fn placed(engine: Engine, runs: u64) -> Result<Option<(Printed, Process)>> {
     let Some(_live) = live::enter()? else { return Ok(None) };
     if !engine.is_there()? {
         return Ok(None);
     }
-    let (printed, mut page) = engine.placed(Size::Tiny, RUNS)?;
+    let (printed, mut page) = engine.placed(Size::Tiny, runs)?;
     let processes: Vec<Process> = serde_json::from_value(page["processes"].take()).context("processes")?;
     let [process] = <[Process; 1]>::try_from(processes).expect("one process runs a model");
     assert_eq!(page["is_incomplete"], false);
-    assert_eq!((process.pid, process.runs), (printed.pid, RUNS + printed.other_runs));
+    assert_eq!((process.pid, process.runs), (printed.pid, runs + printed.other_runs));
     // All operators are in runs here.
     let operators: u64 = process.places.iter().map(|place| place.total_ns).sum();
     assert_eq!(operators + process.outside_operators_ns, process.runs_ns, "times add up");
@@ -86,6 +92,7 @@ fn assert_as_profiled(printed: &Printed, process: &Process) {
         let provider = match (operator.provider.as_deref(), operator.processor.as_deref()) {
             (None, Some("cpu")) => "CPUExecutionProvider",
             (Some("OpenVINO"), None) => "OpenVINOExecutionProvider",
+            (Some("QNN"), None) => "QNNExecutionProvider",
             other => panic!("{other:?} of {operator:?}"),
         };
         ((operator.name.as_str(), provider), operator.calls)
@@ -94,13 +101,14 @@ fn assert_as_profiled(printed: &Printed, process: &Process) {
     for operator in &process.operators {
         let all = &printed.by(by_name)[operator.name.as_str()];
         let own: u64 = all.iter().map(|operator| operator.ns + PROFILE_UNIT_NS).sum();
-        assert!(operator.total_ns <= own, "{operator:?}: {own} ns by the engine");
+        assert!(operator.calls_ns <= own, "{operator:?}: {own} ns by the engine");
+        assert_eq!(operator.around, 0, "{operator:?}");
     }
 }
 
 #[test]
 fn onnxruntime_with_the_provider_for_openvino() -> Result<()> {
-    let Some((printed, process)) = placed(OPENVINO_PROVIDER)? else { return Ok(()) };
+    let Some((printed, process)) = placed(OPENVINO_PROVIDER, RUNS)? else { return Ok(()) };
     assert_as_profiled(&printed, &process);
     assert_eq!(process.crossings, 2 * RUNS, "to the operator that is left, and back");
     let of = |provider: Option<&str>| {
@@ -116,8 +124,18 @@ fn onnxruntime_with_the_provider_for_openvino() -> Result<()> {
 }
 
 #[test]
+fn onnxruntime_with_the_plugin_for_qnn() -> Result<()> {
+    let Some((printed, process)) = placed(QNN_PROVIDER, SIMULATED_RUNS)? else { return Ok(()) };
+    assert_as_profiled(&printed, &process);
+    assert_eq!(process.crossings, 2 * SIMULATED_RUNS, "to the operator that is left, and back");
+    let parts = process.operators.iter().filter(|row| row.provider.as_deref() == Some("QNN"));
+    assert!(parts.count() == 2, "{process:?}");
+    Ok(())
+}
+
+#[test]
 fn onnxruntime_on_the_cpu() -> Result<()> {
-    let Some((printed, process)) = placed(ONNXRUNTIME)? else { return Ok(()) };
+    let Some((printed, process)) = placed(ONNXRUNTIME, RUNS)? else { return Ok(()) };
     assert_as_profiled(&printed, &process);
     assert_eq!((process.places.len(), process.crossings), (1, 0), "{process:?}");
     Ok(())
@@ -125,13 +143,12 @@ fn onnxruntime_on_the_cpu() -> Result<()> {
 
 /// The delegate takes what is before and after the cumulative sum.
 fn litert_with_xnnpack(engine: Engine, sum: &str) -> Result<()> {
-    let Some((_, process)) = placed(engine)? else { return Ok(()) };
+    let Some((_, process)) = placed(engine, RUNS)? else { return Ok(()) };
     let operators = process.operators.iter();
     let found: Vec<_> = operators
-        .map(|row| (row.name.as_str(), row.provider.as_deref(), row.kind.as_str(), row.calls / process.runs))
+        .map(|row| (row.name.as_str(), row.provider.as_deref(), row.is_part, row.calls / process.runs))
         .collect();
-    let mut expected =
-        vec![("TfLiteXNNPackDelegate", Some("XNNPACK"), "part", 2), (sum, None, "operator", 1)];
+    let mut expected = vec![("TfLiteXNNPackDelegate", Some("XNNPack"), true, 2), (sum, None, false, 1)];
     expected.sort_by_key(|(name, ..)| found.iter().position(|(found, ..)| found == name));
     assert_eq!(found, expected);
     assert!(process.operators.iter().all(|row| row.processor.as_deref() == Some("cpu")), "{process:?}");

@@ -3,16 +3,21 @@
 use std::{cell::RefCell, rc::Rc};
 
 use nntrace_common::{
+    driver_calls,
     layer::{Layer, Phase, Tag},
     stack::Class,
     stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
+use super::providers::Provider;
 use crate::model::{
     input::Observer,
     section::{Section, SectionObserver},
 };
+
+/// Functions at most.
+const MOST_FUNCTIONS: usize = 1 << 16;
 
 /// Section of a run or an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +32,47 @@ pub(super) struct Piece {
 }
 
 /// Function of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) pid: u32,
     pub(super) tag: Tag,
     pub(super) name: String,
+    pub(super) kind: Kind,
+}
+
+/// Kind of a function's sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Execution in the runtime.
+    Run,
+    /// A part of a graph, which a provider or a driver runs as a whole.
+    Part,
+    /// An operator in the CPU's layer.
+    Operator,
+    /// A call of a driver.
+    DriverCall,
+}
+
+impl Kind {
+    /// Whether sections with this layer and phase are of any kind.
+    fn is_any(tag: Tag) -> bool {
+        match tag.layer() {
+            Layer::Runtime => tag.phase() == Phase::Execution,
+            Layer::Driver | Layer::CpuFallback => tag.phase().is_execution(),
+            _ => false,
+        }
+    }
+
+    /// Returns the kind of sections that are of one.
+    fn of(tag: Tag, name: &str) -> Self {
+        match tag.layer() {
+            Layer::Runtime => Self::Run,
+            Layer::Driver if driver_calls::device_of(name).is_some() => Self::DriverCall,
+            Layer::Driver => Self::Part,
+            _ if Provider::named_by(name).is_some() => Self::Part,
+            _ => Self::Operator,
+        }
+    }
 }
 
 /// Collected sections of a run.
@@ -41,7 +82,7 @@ pub(super) struct Pieces {
     pub(super) functions: Vec<Function>,
     /// Numbers of functions, by process, layer and phase, and name.
     numbers: FxHashMap<(u32, Tag), FxHashMap<String, u32>>,
-    /// Sections that there was no room for.
+    /// Sections for which there was no memory.
     pub(super) left_out: u64,
 }
 
@@ -52,14 +93,14 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Creates a collector that takes so much memory at most, bytes.
+    /// Creates a collector that takes this much memory at most, bytes.
     #[must_use]
     pub fn new(memory: u64) -> Self {
         let most = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<Piece>();
         Self { pieces: Rc::default(), most }
     }
 
-    /// Returns an observer of a model that collects again.
+    /// Returns an observer of a model that starts a new collection.
     #[must_use]
     pub fn observer(&self) -> Observer {
         self.pieces.take();
@@ -69,33 +110,23 @@ impl Collector {
         }))
     }
 
-    /// Returns the sections.
-    pub(super) fn finish(&self) -> Pieces {
+    /// Takes the sections out.
+    pub(super) fn take(&self) -> Pieces {
         self.pieces.take()
     }
 }
 
-/// Whether sections with this layer and phase are runs of a model.
-pub(super) fn is_run(tag: Tag) -> bool {
-    tag.layer() == Layer::Runtime && tag.phase() == Phase::Execution
-}
-
-/// Whether sections with this layer and phase are operators, or parts of a graph.
-fn is_operator(tag: Tag) -> bool {
-    matches!(tag.layer(), Layer::Driver | Layer::CpuFallback) && tag.phase().is_execution()
-}
-
 impl Pieces {
-    pub(super) fn take(&mut self, section: &Section<'_>, most: usize) {
-        // What a thread of a pool does is a part of what another thread executes.
-        if !(is_run(section.tag) || is_operator(section.tag)) || section.class == Class::Handed {
+    fn take(&mut self, section: &Section<'_>, most: usize) {
+        // What a thread of a pool does is a part of what another thread executes, and threads that take no part are shown nowhere.
+        if !Kind::is_any(section.tag) || section.class == Class::Handed || section.is_provisional {
             return;
         }
-        if self.all.len() >= most {
+        let function = if self.all.len() < most { self.number(section) } else { None };
+        let Some(function) = function else {
             self.left_out += 1;
             return;
-        }
-        let function = self.number(section);
+        };
         self.all.push(Piece {
             tid: section.tid,
             begin: section.begin_stamp(),
@@ -105,15 +136,20 @@ impl Pieces {
         });
     }
 
-    fn number(&mut self, section: &Section<'_>) -> u32 {
+    /// Returns the number of a section's function; `None` where there is no room for another one.
+    fn number(&mut self, section: &Section<'_>) -> Option<u32> {
         let names = self.numbers.entry((section.pid, section.tag)).or_default();
         if let Some(number) = names.get(&*section.name) {
-            return *number;
+            return Some(*number);
         }
-        let number = self.functions.len() as u32;
+        let number = self.functions.len();
+        if number >= MOST_FUNCTIONS {
+            return None;
+        }
         let name = section.name.to_string();
-        names.insert(name.clone(), number);
-        self.functions.push(Function { pid: section.pid, tag: section.tag, name });
-        number
+        names.insert(name.clone(), number as u32);
+        let kind = Kind::of(section.tag, &name);
+        self.functions.push(Function { pid: section.pid, tag: section.tag, name, kind });
+        Some(number as u32)
     }
 }

@@ -4,6 +4,9 @@
 
 use serde::Serialize;
 
+use self::Processor::{Cpu, Gpu, Npu};
+use crate::model::run_facts::ProbedEngine;
+
 /// Processor that runs operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,50 +30,35 @@ impl Processor {
     }
 }
 
-use Processor::{Cpu, Gpu, Npu};
-
-/// Execution providers of ONNX Runtime that compile parts of a graph, or have kernels of their own, with their processors;
-/// `None` where an option of the session chooses it.
-///
-/// Source: the names in libonnxruntime.so 1.24.1.
-const EXECUTION_PROVIDERS: &[(&str, Option<Processor>)] = &[
-    ("ACL", Some(Cpu)),
-    ("ArmNN", Some(Cpu)),
-    ("CANN", Some(Npu)),
-    ("CPU", Some(Cpu)),
-    ("CUDA", Some(Gpu)),
-    ("CoreML", None),
-    ("Dml", None),
-    ("Dnnl", Some(Cpu)),
-    ("Js", Some(Gpu)),
-    ("MIGraphX", Some(Gpu)),
-    ("Nnapi", None),
-    ("NvTensorRTRTX", Some(Gpu)),
-    ("OpenVINO", None),
-    ("QNN", None),
-    ("Rknpu", Some(Npu)),
-    ("SNPE", Some(Npu)),
-    ("Tensorrt", Some(Gpu)),
-    ("VSINPU", Some(Npu)),
-    ("VitisAI", Some(Npu)),
-    ("WebGpu", Some(Gpu)),
-    ("WebNN", None),
-    ("Xnnpack", Some(Cpu)),
+/// Execution providers of ONNX Runtime that have one processor. Others are known by their names alone: options of the session
+/// choose what OpenVINO, QNN, NNAPI, CoreML and SNPE run on.
+const EXECUTION_PROVIDERS: &[(&str, Processor)] = &[
+    ("ACL", Cpu),
+    ("ArmNN", Cpu),
+    ("CANN", Npu),
+    ("Js", Gpu),
+    ("MIGraphX", Gpu),
+    ("NvTensorRTRTX", Gpu),
+    ("Rknpu", Npu),
+    ("Tensorrt", Gpu),
+    ("VSINPU", Npu),
+    ("WebGpu", Gpu),
+    ("Xnnpack", Cpu),
 ];
 
-/// Delegates of LiteRT whose processors are known, by the names of their sections: their own names, or the classes of their
-/// kernels.
+/// Delegates of LiteRT that have one processor, without `TfLite` and `Delegate` in their names. Others are known by their names
+/// alone.
 ///
-/// Source: `custom_name` of the delegates, and classes that derive from `tflite::SimpleDelegateKernelInterface`.
-const DELEGATES: &[(&str, &str, Option<Processor>)] = &[
-    ("TfLiteXNNPackDelegate", "XNNPACK", Some(Cpu)),
-    ("TfLiteFlexDelegate", "Flex", Some(Cpu)),
-    ("TfLiteGpuDelegateV2", "GPU", Some(Gpu)),
-    ("edgetpu-custom-op", "Edge TPU", Some(Npu)),
-    ("VxDelegateKernel", "VX", Some(Npu)),
-    ("EthosuDelegateKernel", "Ethos-U", Some(Npu)),
-    ("TfLiteHexagonDelegate", "Hexagon", Some(Npu)),
-    ("HexagonDelegateKernel", "Hexagon", Some(Npu)),
+/// Source: `custom_name` of the delegates.
+const DELEGATES: &[(&str, Processor)] = &[
+    ("XNNPack", Cpu),
+    ("Gpu", Gpu),
+    ("GpuV2", Gpu),
+    ("Hexagon", Npu),
+    ("Teflon", Npu),
+    ("Ethosu", Npu),
+    ("Neutron", Npu),
+    ("edgetpu-custom-op", Npu),
 ];
 
 /// Provider.
@@ -85,22 +73,41 @@ pub(super) struct Provider {
 impl Provider {
     /// Returns the provider that works in a section of this name; `None` where the name is that of an operator.
     ///
-    /// ONNX Runtime names a part of a graph that a provider has compiled `QNNExecutionProvider_QNN_4711_0`.
+    /// ONNX Runtime names a part of a graph that a provider has compiled `QNNExecutionProvider_QNN_4711_0`; delegates of LiteRT are
+    /// named `TfLiteXNNPackDelegate`, `Vx Delegate`, and the classes of their kernels `NeutronDelegateKernel`.
     pub(super) fn named_by(section: &str) -> Option<Self> {
-        if let Some((_, name, processor)) = DELEGATES.iter().find(|(own, ..)| *own == section) {
-            return Some(Self { name: (*name).to_owned(), processor: *processor });
+        if let Some((name, _)) = section.split_once("ExecutionProvider_") {
+            return Self::of(name, EXECUTION_PROVIDERS);
         }
-        let execution_provider = section.split_once("ExecutionProvider_").map(|(name, _)| name);
-        let delegate = || section.strip_prefix("TfLite")?.strip_suffix("Delegate");
-        let kernel = || section.strip_suffix("DelegateKernel");
-        let name = execution_provider.or_else(delegate).or_else(kernel)?;
-        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        if let Some(name) = section.strip_suffix("DelegateKernel") {
+            return Self::of(name, DELEGATES);
+        }
+        let version = if section.ends_with("DelegateV2") { "V2" } else { "" };
+        let delegate = section.strip_suffix(version).and_then(|name| name.strip_suffix("Delegate"));
+        if let Some(name) = delegate {
+            let name = name.trim_end().strip_prefix("TfLite").unwrap_or(name.trim_end());
+            return Self::of(&format!("{name}{version}"), DELEGATES);
+        }
+        DELEGATES.iter().any(|(own, _)| *own == section).then(|| Self::of(section, DELEGATES))?
+    }
+
+    fn of(name: &str, known: &[(&str, Processor)]) -> Option<Self> {
+        if name.is_empty() || name == "CPU" || name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+        {
             return None;
         }
-        let known = EXECUTION_PROVIDERS.iter().find(|(own, _)| *own == name);
-        let processor = execution_provider.and(known).and_then(|(_, processor)| *processor);
+        let processor = known.iter().find(|(own, _)| *own == name).map(|(_, processor)| *processor);
         Some(Self { name: name.to_owned(), processor })
     }
+}
+
+/// Engines whose maps show the operators of all of their backends in the CPU's layer, also where a GPU runs them.
+const ENGINES_OF_ALL_BACKENDS: [&str; 5] = ["mnn", "torch", "armnn", "opencv-dnn", "executorch"];
+
+/// Returns the processor of operators in the CPU's layer, by the engines of a run; `None` where it is not known.
+pub(super) fn own_processor(engines: &[ProbedEngine]) -> Option<Processor> {
+    let is_of_all = |engine: &ProbedEngine| ENGINES_OF_ALL_BACKENDS.contains(&engine.engine.as_str());
+    (!engines.iter().any(is_of_all)).then_some(Cpu)
 }
 
 #[cfg(test)]
@@ -115,14 +122,20 @@ mod tests {
         assert_eq!(named("OpenVINOExecutionProvider_OpenVINO-EP-subgraph_1_0"), provider("OpenVINO", None));
         assert_eq!(named("VSINPUExecutionProvider_VSINPU_1_0"), provider("VSINPU", Some(Npu)));
         assert_eq!(named("AcmeExecutionProvider_1"), provider("Acme", None));
-        assert_eq!(named("TfLiteXNNPackDelegate"), provider("XNNPACK", Some(Cpu)));
+        assert_eq!(named("TfLiteXNNPackDelegate"), provider("XNNPack", Some(Cpu)));
+        assert_eq!(named("TfLiteGpuDelegateV2"), provider("GpuV2", Some(Gpu)));
         assert_eq!(named("TfLiteArmNnDelegate"), provider("ArmNn", None));
-        assert_eq!(named("AcmeDelegateKernel"), provider("Acme", None));
+        assert_eq!(named("Vx Delegate"), provider("Vx", None));
+        assert_eq!(named("Teflon Delegate"), provider("Teflon", Some(Npu)));
+        assert_eq!(named("NeutronDelegateKernel"), provider("Neutron", Some(Npu)));
+        assert_eq!(named("edgetpu-custom-op"), provider("edgetpu-custom-op", Some(Npu)));
         for section in [
             "Conv_12",
             "_ExecutionProvider_1",
             "a b ExecutionProvider_1",
             "CPUExecutionProvider",
+            "CPUExecutionProvider_1",
+            "DelegateKernel",
             "",
             "TfLiteDelegate",
         ] {

@@ -8,9 +8,10 @@ use proptest::prelude::*;
 
 use super::{
     account::{Account, Calls, accounts},
-    collect::{Function, Piece, Pieces},
+    collect::{Function, Kind, Piece, Pieces},
     *,
 };
+use crate::analyze::placement::providers::Processor;
 
 const PID: u32 = 42;
 const RUN: (Layer, &str) = (Layer::Runtime, "model.onnx");
@@ -51,8 +52,7 @@ impl Node {
         for node in &self.inside {
             at = node.collect(pieces, tid, at, depth + 1) + self.gap;
         }
-        let function =
-            Function { pid: PID, tag: Tag::new(self.of.0, Phase::Execution), name: self.of.1.to_owned() };
+        let function = function(self.of);
         let known = pieces.functions.iter().position(|known| *known == function);
         let number = known.unwrap_or_else(|| {
             pieces.functions.push(function);
@@ -64,6 +64,16 @@ impl Node {
     }
 }
 
+fn function((layer, name): (Layer, &'static str)) -> Function {
+    let kind = match (layer, name) {
+        RUN => Kind::Run,
+        CONV | RESIZE => Kind::Operator,
+        CALL => Kind::DriverCall,
+        _ => Kind::Part,
+    };
+    Function { pid: PID, tag: Tag::new(layer, Phase::Execution), name: name.to_owned(), kind }
+}
+
 fn account(threads: &[Vec<Node>]) -> Account {
     let mut pieces = Pieces::default();
     for (tid, nodes) in (1..).zip(threads) {
@@ -72,7 +82,7 @@ fn account(threads: &[Vec<Node>]) -> Account {
             at = node.collect(&mut pieces, tid, at, 0) + 7;
         }
     }
-    accounts(&mut pieces).remove(&PID).unwrap_or_default()
+    accounts(&mut pieces, Some(Processor::Cpu)).remove(&PID).unwrap_or_default()
 }
 
 /// The same sums from the tree, without times of begins and ends.
@@ -80,20 +90,19 @@ fn account(threads: &[Vec<Node>]) -> Account {
 struct Expected {
     runs: Calls,
     in_runs_ns: u64,
+    outside_runs: Calls,
     crossings: u64,
     calls: BTreeMap<&'static str, Calls>,
+    around: BTreeMap<&'static str, Calls>,
     inside: BTreeMap<&'static str, Calls>,
+    /// By the function around them; by an empty name where there is none.
     driver_calls: BTreeMap<&'static str, Calls>,
 }
 
-fn add(calls: &mut Calls, ns: u64) {
-    calls.count += 1;
-    calls.ns += ns;
-}
-
-/// Place in the tree: sections around.
+/// Sections around one in the tree.
 #[derive(Clone, Copy, Default)]
 struct Around {
+    any: bool,
     run: bool,
     part: Option<&'static str>,
     operator: Option<&'static str>,
@@ -102,95 +111,115 @@ struct Around {
 impl Expected {
     fn of(threads: &[Vec<Node>]) -> Self {
         let mut expected = Self::default();
-        for node in threads.iter().flatten() {
-            expected.walk(node, Around::default(), &mut None);
+        for thread in threads {
+            let mut last = None;
+            for node in thread {
+                expected.walk(node, Around::default(), &mut last);
+            }
         }
-        expected.calls.retain(|_, calls| calls.count > 0);
         expected
     }
 
     /// Time of the operators and parts that are directly in a section.
     fn operators_in(node: &Node) -> Vec<u64> {
-        let inside = node.inside.iter().flat_map(|inner| {
+        let inside = node.inside.iter().filter(|inner| inner.of != CALL).flat_map(|inner| {
             if inner.is_part() || inner.is_operator() { vec![inner.ns()] } else { Self::operators_in(inner) }
         });
         inside.collect()
     }
 
+    fn has_calls(node: &Node) -> bool {
+        node.inside.iter().any(|inner| inner.of == CALL || Self::has_calls(inner))
+    }
+
     fn walk(&mut self, node: &Node, around: Around, last: &mut Option<&'static str>) {
         let name = node.of.1;
-        let mut inner = around;
-        let mut unit = None;
+        let mut inner = Around { any: true, ..around };
         let in_operators = Self::operators_in(node);
+        let mut own = None;
+        if node.of == CALL {
+            let of = around.part.or(around.operator).unwrap_or_default();
+            self.driver_calls.entry(of).or_default().add(node.ns());
+            return;
+        }
         if node.of == RUN {
-            if !around.run && around.part.is_none() && around.operator.is_none() {
-                add(&mut self.runs, node.ns());
+            if !around.any {
+                self.runs.add(node.ns());
                 inner.run = true;
                 *last = None;
             }
-        } else if node.of == CALL {
-            if around.part.or(around.operator).is_none() {
-                unit = Some(node.ns());
-            }
-            let of = around.part.or(around.operator).unwrap_or(name);
-            add(self.driver_calls.entry(of).or_default(), node.ns());
         } else if let Some(part) = around.part {
-            if node.is_operator() && in_operators.is_empty() {
-                add(self.inside.entry(part).or_default(), node.ns());
+            if node.is_operator() && in_operators.is_empty() && !Self::has_calls(node) {
+                self.inside.entry(part).or_default().add(node.ns());
             }
-        } else if node.is_part() {
-            unit = Some(node.ns());
-            inner.part = Some(name);
-        } else if in_operators.is_empty() {
-            unit = Some(node.ns());
+        } else if node.is_operator() && !in_operators.is_empty() {
+            let ns = node.ns() - in_operators.iter().sum::<u64>();
+            self.around.entry(name).or_default().add(ns);
+            self.in_runs_ns += if around.run { ns } else { 0 };
             inner.operator = Some(name);
         } else {
-            let own = node.ns() - in_operators.iter().sum::<u64>();
-            add(self.calls.entry(name).or_default(), own);
-            self.in_runs_ns += if around.run { own } else { 0 };
-            inner.operator = Some(name);
+            own = Some(node.ns());
+            if node.is_part() {
+                inner.part = Some(name);
+            } else {
+                inner.operator = Some(name);
+            }
         }
-        if let Some(ns) = unit {
-            add(self.calls.entry(name).or_default(), ns);
+        if let Some(ns) = own {
+            self.calls.entry(name).or_default().add(ns);
             if around.run {
                 self.in_runs_ns += ns;
-                let place = if node.is_operator() {
-                    "CPU"
-                } else if node.of == OPENVINO {
-                    "OpenVINO"
-                } else {
-                    "driver"
+                let place = match node.of {
+                    OPENVINO => "OpenVINO",
+                    DRIVER_PART => "driver",
+                    _ => "CPU",
                 };
                 self.crossings += u64::from(last.is_some_and(|last| last != place));
                 *last = Some(place);
+            } else {
+                self.outside_runs.add(ns);
             }
         }
         for child in &node.inside {
             self.walk(child, inner, last);
+        }
+        if node.of == RUN && inner.run && !around.run {
+            *last = None;
         }
     }
 }
 
 /// What the account has of what is expected.
 fn found(account: &Account) -> Expected {
+    let sum = |calls: &DriverCalls| {
+        let mut sum = Calls::default();
+        calls.values().for_each(|calls| sum.add_all(*calls));
+        sum
+    };
     let mut found = Expected {
         runs: account.runs,
-        in_runs_ns: account.in_runs_ns,
+        in_runs_ns: account.functions.iter().map(|sum| sum.in_runs_ns).sum(),
+        outside_runs: account.outside_runs,
         crossings: account.crossings.count,
         ..Expected::default()
     };
-    for sum in &account.functions {
-        let names = [RUN, OPENVINO, DRIVER_PART, CONV, RESIZE, CALL];
-        let name = names.into_iter().find(|(_, name)| *name == sum.function.name).expect("one of these").1;
-        for (calls, to) in [(sum.calls, &mut found.calls), (sum.on_cpu_inside, &mut found.inside)] {
+    let mut driver_calls = vec![("", sum(&account.driver_calls))];
+    for function in &account.functions {
+        let names = [OPENVINO, DRIVER_PART, CONV, RESIZE];
+        let name =
+            names.into_iter().find(|(_, name)| *name == function.function.name).expect("one of these").1;
+        for (calls, to) in [
+            (function.calls, &mut found.calls),
+            (function.around, &mut found.around),
+            (function.on_cpu_inside, &mut found.inside),
+        ] {
             if calls.count > 0 {
                 to.insert(name, calls);
             }
         }
-        for calls in sum.driver_calls.values() {
-            found.driver_calls.insert(name, *calls);
-        }
+        driver_calls.push((name, sum(&function.driver_calls)));
     }
+    found.driver_calls = driver_calls.into_iter().filter(|(_, calls)| calls.count > 0).collect();
     found
 }
 
@@ -198,10 +227,8 @@ fn trees() -> impl Strategy<Value = Node> {
     let of = || prop::sample::select(vec![RUN, OPENVINO, DRIVER_PART, CONV, RESIZE, CALL]);
     let leaf = (of(), 1..9_u64).prop_map(|(of, gap)| node(of, gap, Vec::new()));
     leaf.prop_recursive(5, 40, 5, move |inner| {
-        (of(), 0..9_u64, prop::collection::vec(inner, 0..5)).prop_map(|(of, gap, inside)| {
-            // A call of a driver has no section of the program in it.
-            node(of, gap.max(1), if of == CALL { Vec::new() } else { inside })
-        })
+        (of(), 0..9_u64, prop::collection::vec(inner, 0..5))
+            .prop_map(|(of, gap, inside)| node(of, gap.max(1), inside))
     })
 }
 
@@ -218,12 +245,13 @@ proptest! {
         let run = node(RUN, 3, inside);
         let account = account(&[vec![run.clone()]]);
         prop_assert_eq!(account.runs, Calls { count: 1, ns: run.ns() });
-        let operators: u64 = account.functions.iter().map(|sum| sum.calls.ns).sum();
-        prop_assert_eq!(operators, account.in_runs_ns);
-        prop_assert!(account.in_runs_ns <= account.runs.ns);
-        // What is around operators may be between those of different places.
-        let around = account.functions.iter().any(|sum| sum.is_around);
-        prop_assert!(around || account.in_runs_ns + account.crossings.ns <= account.runs.ns);
+        let in_runs: u64 = account.functions.iter().map(|sum| sum.in_runs_ns).sum();
+        let operators: u64 = account.functions.iter().map(|sum| sum.calls.ns + sum.around.ns).sum();
+        prop_assert_eq!(operators, in_runs);
+        prop_assert!(in_runs <= account.runs.ns);
+        // Sections around operators may be between those of different places.
+        let around = account.functions.iter().any(|sum| sum.around.count > 0);
+        prop_assert!(around || in_runs + account.crossings.ns <= account.runs.ns);
     }
 
     #[test]
@@ -232,9 +260,6 @@ proptest! {
     ) {
         let names = [RUN, OPENVINO, DRIVER_PART, CONV, RESIZE, CALL];
         let mut pieces = Pieces::default();
-        let function = |(layer, name): (Layer, &str)| {
-            Function { pid: PID, tag: Tag::new(layer, Phase::Execution), name: name.to_owned() }
-        };
         pieces.functions = names.map(function).to_vec();
         pieces.all = sections.iter().map(|&(tid, begin, end, depth, of)| Piece {
             tid,
@@ -243,7 +268,7 @@ proptest! {
             depth,
             function: of as u32,
         }).collect();
-        let account = accounts(&mut pieces).remove(&PID).unwrap_or_default();
+        let account = accounts(&mut pieces, None).remove(&PID).unwrap_or_default();
         let runs = sections.iter().filter(|(.., of)| *of == 0).count() as u64;
         prop_assert!(account.runs.count <= runs);
     }
@@ -251,7 +276,7 @@ proptest! {
 
 /// Page of one process with these threads.
 fn page(threads: &[Vec<Node>]) -> String {
-    let process = Process::new(PID, "python3".to_owned(), &account(threads));
+    let process = Process::new(PID, Some("python3".to_owned()), &account(threads));
     let placement = Placement { processes: vec![process], is_incomplete: false, sections_left_out: 0 };
     let page = Page {
         schema: "nntrace-where",
@@ -283,13 +308,8 @@ fn a_page_has_the_verdict_the_places_and_the_operators() {
         );
         2
     ];
-    insta::assert_snapshot!(
-        [
-            page(&[on_cpu]),
-            page(&[mixed]),
-            page(&[vec![node(RUN, 5, Vec::new())]]),
-            page(&[vec![node(RUN, 10_000, vec![call()])]])
-        ]
-        .join("\n---\n")
-    );
+    let around = vec![node(CONV, 2_000_000, vec![part(DRIVER_PART, Vec::new())])];
+    let calls = vec![node(RUN, 10_000, vec![call()])];
+    let pages = [vec![on_cpu], vec![around], vec![mixed], vec![vec![node(RUN, 5, Vec::new())]], vec![calls]];
+    insta::assert_snapshot!(pages.map(|threads| page(&threads)).join("\n---\n"));
 }

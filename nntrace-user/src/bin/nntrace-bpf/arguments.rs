@@ -113,9 +113,9 @@ pub enum Action {
     Explain(Box<Explain>),
     /// Shows where the operators of a model ran: on which processor, by which provider, and what fell back to the CPU
     ///
-    /// `where -- COMMAND` records the command with the operators of its engine, `where --pid PID -d 10s` a process that runs, `where RUN` takes a
-    /// recording or trace files, without privileges. The page has, by provider or delegate, the operators and parts of graphs with their
-    /// time, the driver's calls in them, the changes from one place to another with their cost, and the costliest operators. With
+    /// `where -- COMMAND` records the command with the operators of its engine, `where --pid PID -d 10s` a running process; `where RUN`
+    /// reads a recording or trace files, without privileges. By provider or delegate, the page has the operators and the parts of the
+    /// graph with their time, the calls of drivers in them, the changes from one place to another, and the costliest operators. With
     /// `-- COMMAND` it exits with the command's status.
     Where(Box<Where>),
     /// Shows a recording or trace files in the same tables, views and snapshots

@@ -29,7 +29,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Adds the function of a probe, if it can be hooked; returns whether it can.
     pub(super) fn add(&mut self, probe: &EngineProbe) -> bool {
-        // What a provider has compiled is called once for many operators: a probe costs nothing there.
+        // What a driver or a provider runs is called once for many operators: a probe costs little there.
         let is_of_driver = probe.tag.layer() == Layer::Driver;
         let is_plain =
             probe.kind == Kind::Section && probe.prefix == Prefix::None && !probe.on_workers && !is_of_driver;

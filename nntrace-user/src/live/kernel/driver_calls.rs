@@ -2,10 +2,9 @@
 
 use aya::maps::HashMap;
 use nntrace_common::{
-    driver_calls::{DRIVER_CALL, DriverDevice},
+    driver_calls::{DRIVER_CALL, DRIVER_CALL_LABEL, DriverDevice},
     engine::{Action, EngineProbe, NameRecipe},
-    layer::{Layer, Phase, Tag},
-    mark::{Label, Prefix},
+    mark::Prefix,
 };
 
 use super::{
@@ -46,11 +45,11 @@ impl DriverCallPrograms {
     }
 }
 
-/// Sections of the calls: the driver layer, which executes. Each has a name of its own.
+/// Sections of the calls. Each has a name of its own.
 fn probe() -> EngineProbe {
     EngineProbe {
         name: 0,
-        label: Label::tagged(Tag::new(Layer::Driver, Phase::Execution)),
+        label: DRIVER_CALL_LABEL,
         prefix: Prefix::None,
         action: Action::Section,
         ends_unseen: 0,

@@ -1,4 +1,4 @@
-//! Arguments of a question to a run that is recorded first, unless it is there already.
+//! Arguments of a question about a run, which is recorded first if there is no recording of it.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
@@ -92,7 +92,7 @@ impl FreshRun {
     /// # Errors
     /// When `record` takes no folder of that name.
     pub fn record(&self, folder: PathBuf, level: Level) -> Result<Box<Record>, clap::Error> {
-        // Whatever is not said here is as `record` has it.
+        // Everything else keeps the defaults of `record`.
         let Some(Action::Record(mut record)) = Cli::try_parse_from(["nntrace-bpf", "record"])?.action else {
             unreachable!("`record` is parsed as such");
         };

@@ -42,7 +42,7 @@ fn show(cli: &Explain, asked: &AskedRun<'_>) -> Result<()> {
         with_timelines: true,
     };
     let memory = memory.unwrap_or_else(default_memory);
-    let collector = Collector::new(memory);
+    let collector = Collector::new(memory - memory / 4);
     let operators = placement::Collector::new(memory / 4);
     let run = Run::observed(&request, || collector.observer().and(operators.observer()))?;
     let findings = run.findings();

@@ -1,4 +1,4 @@
-//! A question to a run, which is recorded first where it is not there yet.
+//! Questions about a run, which is recorded first if there is no recording of it.
 
 use std::{
     env,
@@ -19,7 +19,7 @@ use crate::{
     signals,
 };
 
-/// Run that is asked about.
+/// Run that a question is about.
 pub struct AskedRun<'a> {
     /// Files, or the folder of a recording.
     pub files: &'a [PathBuf],
@@ -29,8 +29,8 @@ pub struct AskedRun<'a> {
     pub words: Option<&'a str>,
 }
 
-/// Records a run at this level, if it is not there yet, and answers a question about it; returns the exit status, which is
-/// that of a command.
+/// Answers a question about a run, recording it at this level first if needed; returns the exit status, which is that of a
+/// command.
 pub fn ask(
     cli: &FreshRun,
     level: Level,

@@ -1,5 +1,5 @@
-//! Functions of engines whose place in the stack says more than their maps: operators that compute constants, and engines
-//! that other engines run.
+//! Functions of engines that are classified by what is around them: operators that compute constants, and engines that other
+//! engines run.
 
 use super::{Label, Layer, Phase, Stack, Tag, rules};
 
@@ -27,7 +27,7 @@ impl Stack {
     #[inline(always)]
     pub fn label_of_engine(&self, label: Label) -> Label {
         let link = self.parent_of_next();
-        if link == 0 || !label.is_tagged() || label.tag_index() >> 4 != Layer::Runtime as u8 {
+        if link == 0 || !label.is_of_runtime() {
             return label;
         }
         let around = self.frame(link as usize - 1).tag >> 4;
