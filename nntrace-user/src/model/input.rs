@@ -119,6 +119,7 @@ impl Observer {
     }
 
     /// Returns an observer that passes every input on to this one, and then to another.
+    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(Both(self, other))
     }

@@ -193,7 +193,9 @@ impl Expected {
 fn found(account: &Account) -> Expected {
     let sum = |calls: &DriverCalls| {
         let mut sum = Calls::default();
-        calls.values().for_each(|calls| sum.add_all(*calls));
+        for calls in calls.values() {
+            sum.add_all(*calls);
+        }
         sum
     };
     let mut found = Expected {

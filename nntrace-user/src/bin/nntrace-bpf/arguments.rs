@@ -111,7 +111,7 @@ pub enum Action {
     /// functions with the most time, the causes of the slowest executions, the CPUs that it ran on, energy where a model is given,
     /// and the commands that show more. With `-- COMMAND` it exits with the command's status.
     Explain(Box<Explain>),
-    /// Shows where the operators of a model ran: on which processor, by which provider, and what fell back to the CPU
+    /// Shows where each operator of a model ran, and what fell back to the CPU
     ///
     /// `where -- COMMAND` records the command with the operators of its engine, `where --pid PID -d 10s` a running process; `where RUN`
     /// reads a recording or trace files, without privileges. By provider or delegate, the page has the operators and the parts of the

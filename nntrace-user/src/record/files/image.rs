@@ -41,10 +41,10 @@ pub(in crate::record) enum ImageKind {
     /// Model of MNN.
     #[serde(rename = "mnn")]
     Mnn,
-    /// Network of `OpenVINO`.
+    /// Network of OpenVINO.
     #[serde(rename = "openvino-xml")]
     OpenVinoXml,
-    /// Weights of `OpenVINO`.
+    /// Weights of OpenVINO.
     #[serde(rename = "openvino-bin")]
     OpenVinoBin,
     /// Any other kind, or not examined.
