@@ -76,7 +76,7 @@ why LR_PE:infer, which takes most time: 10 executions
 note: one slow execution only: it may be chance
 
 where operators ran
-  a driver ran 1 part: 100% of operators' time
+  a driver ran 1.0 parts a run: 100% of operators' time
    share      time     a run  operators  parts     calls  processor  provider
     100%   17.0 ms   1.70 ms          0      1        10  -          (a driver)
   outside of operators: 1.00 ms a run, 37.0% of the runs
@@ -136,7 +136,7 @@ const PLACES: &str = "\
 trace.txt
 
 app (20): 10 runs of models, 2.70 ms on average
-  a driver ran 1 part: 100% of operators' time
+  a driver ran 1.0 parts a run: 100% of operators' time
 
    share      time     a run  operators  parts     calls  processor  provider
     100%   17.0 ms   1.70 ms          0      1        10  -          (a driver)

@@ -13,8 +13,8 @@ pub use collect::Collector;
 use serde::Serialize;
 
 use self::{
-    account::{Account, DriverCalls, FunctionSum},
-    collect::Kind,
+    account::{Account, Calls, DriverCalls, FunctionSum},
+    collect::{Function, Kind},
     providers::Processor,
 };
 use crate::report::snapshot::Snapshot;
@@ -37,9 +37,11 @@ pub struct Page {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Placement {
     processes: Vec<Process>,
+    /// Engines whose operators are those of the CPU here, whatever ran them.
+    engines_of_all_backends: Vec<String>,
     /// Whether sections are missing: sums are too small, and the time outside of operators too large.
     is_incomplete: bool,
-    /// Sections for which there was no memory.
+    /// Sections for which there was no room.
     sections_left_out: u64,
 }
 
@@ -53,11 +55,11 @@ struct Process {
     runs_ns: u64,
     /// Time of runs that no operator on the same thread takes, ns.
     outside_operators_ns: u64,
-    /// Operators and parts with no run around them that has ended.
+    /// Calls of operators and parts with no run around them that has ended.
     operators_outside_runs: u64,
-    /// Their time, ns.
+    /// Their time, with that of sections around operators, ns.
     operators_outside_runs_ns: u64,
-    /// Times that an operator in a run followed one of another place.
+    /// Operators in runs that follow one of another place on the same thread.
     crossings: u64,
     /// Time from the end of the one to the start of the other, ns.
     crossings_ns: u64,
@@ -65,40 +67,44 @@ struct Process {
     places: Vec<PlaceRow>,
     /// Sorted by time, longest first.
     operators: Vec<OperatorRow>,
-    /// Calls of drivers outside of operators.
+    /// Calls to drivers outside of operators, in runs and elsewhere.
     driver_calls: Vec<DriverCallRow>,
 }
 
 /// Operators that one provider ran on one processor.
 #[derive(Clone, Debug, Serialize)]
 struct PlaceRow {
-    /// `None` for the engine's own code, and where a driver has them and no provider is known.
+    /// `None` for the engine's own code, and where a driver runs them and no provider is known.
     provider: Option<String>,
     processor: Option<Processor>,
-    /// Whether a driver or a provider has them, instead of the engine's own code.
+    /// Whether a driver or a provider runs them, instead of the engine's own code.
     is_handed_over: bool,
-    /// Number of distinct operators.
+    /// Number of distinct names of operators.
     operators: u64,
-    /// Number of distinct parts of graphs, which have operators in them.
+    /// Number of distinct names of parts.
     parts: u64,
-    /// Calls of both.
+    /// Calls of both, without those of sections around operators.
     calls: u64,
     /// Their time, with that of sections around operators, ns.
     total_ns: u64,
-    /// Time of these in runs, ns.
+    /// Calls of both that are in runs.
+    calls_in_runs: u64,
+    /// Time of [`total_ns`](Self::total_ns) that is in runs, ns.
     in_runs_ns: u64,
-    /// Calls of operators on the CPU in the parts.
+    /// Calls of operators on the CPU in the parts, which call no driver and have no others in them.
     on_cpu_inside: u64,
     /// Their time, ns.
     on_cpu_inside_ns: u64,
-    /// Calls of drivers in the operators and parts.
+    /// Calls to drivers in the operators and parts.
     driver_calls: Vec<DriverCallRow>,
 }
 
-/// Calls of the driver of one device.
+/// Calls to the driver of one device.
 #[derive(Clone, Debug, Serialize)]
 struct DriverCallRow {
     device: String,
+    /// Processor that the driver serves; `None` where it may be several.
+    processor: Option<Processor>,
     count: u64,
     total_ns: u64,
 }
@@ -111,7 +117,7 @@ struct OperatorRow {
     name: String,
     provider: Option<String>,
     processor: Option<Processor>,
-    /// Whether a provider or a driver runs it as a whole, with operators in it.
+    /// Whether it is a part of a graph, which a provider or a driver runs as a whole.
     is_part: bool,
     calls: u64,
     calls_ns: u64,
@@ -121,6 +127,18 @@ struct OperatorRow {
     around: u64,
     /// Time of these that was not the operators', ns.
     around_ns: u64,
+    /// Operators on the CPU in the part, the one with the most time first.
+    on_cpu_inside: Vec<InsideRow>,
+    /// Calls to drivers in it.
+    driver_calls: Vec<DriverCallRow>,
+}
+
+/// Operator on the CPU in a part.
+#[derive(Clone, Debug, Serialize)]
+struct InsideRow {
+    name: String,
+    calls: u64,
+    total_ns: u64,
 }
 
 impl Page {
@@ -145,13 +163,14 @@ impl Placement {
             let row = snapshot.phases.iter().find(|row| row.pid == pid);
             row.map(|row| row.comm.clone()).filter(|comm| !comm.is_empty())
         };
-        let own_processor = providers::own_processor(&snapshot.source.engines);
-        let accounts = account::accounts(&mut pieces, own_processor);
-        let mut processes: Vec<Process> =
-            accounts.into_iter().map(|(pid, account)| Process::new(pid, comm(pid), &account)).collect();
+        let accounts = account::accounts(&mut pieces).into_iter();
+        let mut processes: Vec<Process> = accounts
+            .map(|(pid, account)| Process::new(pid, comm(pid), &account, &pieces.functions))
+            .collect();
         processes.sort_by_key(|process| (Reverse(process.operators_ns()), process.pid));
         Self {
             processes,
+            engines_of_all_backends: providers::of_all_backends(&snapshot.source.engines),
             is_incomplete: snapshot.loss.makes_incomplete("functions") || pieces.left_out > 0,
             sections_left_out: pieces.left_out,
         }
@@ -159,9 +178,9 @@ impl Placement {
 }
 
 impl Process {
-    fn new(pid: u32, comm: Option<String>, account: &Account) -> Self {
+    fn new(pid: u32, comm: Option<String>, account: &Account, functions: &[Function]) -> Self {
         let mut operators: Vec<OperatorRow> =
-            account.functions.iter().map(|sum| OperatorRow::new(sum, account)).collect();
+            account.functions.iter().map(|sum| OperatorRow::new(sum, account, functions)).collect();
         operators.sort_by(|one, other| {
             (Reverse(one.total_ns()), &one.name).cmp(&(Reverse(other.total_ns()), &other.name))
         });
@@ -202,6 +221,7 @@ impl PlaceRow {
             parts: 0,
             calls: 0,
             total_ns: 0,
+            calls_in_runs: 0,
             in_runs_ns: 0,
             on_cpu_inside: 0,
             on_cpu_inside_ns: 0,
@@ -216,9 +236,11 @@ impl PlaceRow {
             }
             row.calls += sum.calls.count;
             row.total_ns = row.total_ns.saturating_add(sum.calls.ns).saturating_add(sum.around.ns);
-            row.in_runs_ns = row.in_runs_ns.saturating_add(sum.in_runs_ns);
-            row.on_cpu_inside += sum.on_cpu_inside.count;
-            row.on_cpu_inside_ns = row.on_cpu_inside_ns.saturating_add(sum.on_cpu_inside.ns);
+            row.calls_in_runs += sum.in_runs.count;
+            row.in_runs_ns = row.in_runs_ns.saturating_add(sum.in_runs.ns);
+            let Calls { count, ns } = sum.all_on_cpu_inside();
+            row.on_cpu_inside += count;
+            row.on_cpu_inside_ns = row.on_cpu_inside_ns.saturating_add(ns);
             for (device, calls) in &sum.driver_calls {
                 driver_calls.entry(device.clone()).or_default().add_all(*calls);
             }
@@ -232,6 +254,7 @@ impl DriverCallRow {
     fn all(calls: &DriverCalls) -> Vec<Self> {
         let rows = calls.iter().map(|(device, calls)| Self {
             device: device.clone(),
+            processor: providers::processor_of(device),
             count: calls.count,
             total_ns: calls.ns,
         });
@@ -240,8 +263,15 @@ impl DriverCallRow {
 }
 
 impl OperatorRow {
-    fn new(sum: &FunctionSum, account: &Account) -> Self {
+    fn new(sum: &FunctionSum, account: &Account, functions: &[Function]) -> Self {
         let place = &account.places[sum.place];
+        let inside = sum.on_cpu_inside.iter().map(|(function, calls)| InsideRow {
+            name: functions[*function as usize].name.clone(),
+            calls: calls.count,
+            total_ns: calls.ns,
+        });
+        let mut on_cpu_inside: Vec<InsideRow> = inside.collect();
+        on_cpu_inside.sort_by_key(|row| Reverse(row.total_ns));
         Self {
             layer: sum.function.tag.layer().code().to_owned(),
             phase: sum.function.tag.phase().code().to_owned(),
@@ -254,6 +284,8 @@ impl OperatorRow {
             max_ns: sum.max_ns,
             around: sum.around.count,
             around_ns: sum.around.ns,
+            on_cpu_inside,
+            driver_calls: DriverCallRow::all(&sum.driver_calls),
         }
     }
 

@@ -21,6 +21,12 @@ impl Figures {
         Self { mark: if is_incomplete { "~" } else { "" } }
     }
 
+    /// Whether they lack nothing.
+    #[must_use]
+    pub(crate) const fn are_complete(self) -> bool {
+        self.mark.is_empty()
+    }
+
     /// A text that is a figure.
     #[must_use]
     pub(crate) fn text(self, figure: &str) -> String {

@@ -123,7 +123,13 @@ pub(crate) fn khz(khz: u32) -> String {
 /// A number of calls: `1 call`, `40,932 calls`.
 #[must_use]
 pub(crate) fn calls(number: u64) -> String {
-    format!("{} call{}", count(number), if number == 1 { "" } else { "s" })
+    plural(number, "call")
+}
+
+/// A number of things: `1 part`, `40,932 parts`.
+#[must_use]
+pub(crate) fn plural(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// A share of 1, as [`percent`].

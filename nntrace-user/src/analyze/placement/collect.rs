@@ -47,9 +47,9 @@ pub(super) enum Kind {
     Run,
     /// A part of a graph, which a provider or a driver runs as a whole.
     Part,
-    /// An operator in the CPU's layer.
+    /// An operator, or what is done for a part: its inputs, outputs and results.
     Operator,
-    /// A call of a driver.
+    /// A call to a driver.
     DriverCall,
 }
 
@@ -63,12 +63,12 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of sections that are of one.
+    /// Returns the kind of sections for which [`is_any`](Self::is_any) holds.
     fn of(tag: Tag, name: &str) -> Self {
         match tag.layer() {
             Layer::Runtime => Self::Run,
             Layer::Driver if driver_calls::device_of(name).is_some() => Self::DriverCall,
-            Layer::Driver => Self::Part,
+            Layer::Driver if matches!(tag.phase(), Phase::Execution | Phase::Computation) => Self::Part,
             _ if Provider::named_by(name).is_some() => Self::Part,
             _ => Self::Operator,
         }
@@ -93,7 +93,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Creates a collector that takes this much memory at most, bytes.
+    /// Creates a collector that takes this much memory for sections at most, bytes.
     #[must_use]
     pub fn new(memory: u64) -> Self {
         let most = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<Piece>();
@@ -118,7 +118,7 @@ impl Collector {
 
 impl Pieces {
     fn take(&mut self, section: &Section<'_>, most: usize) {
-        // What a thread of a pool does is a part of what another thread executes, and threads that take no part are shown nowhere.
+        // The thread of a pool works for a section of another thread; threads that take no part are shown nowhere.
         if !Kind::is_any(section.tag) || section.class == Class::Handed || section.is_provisional {
             return;
         }

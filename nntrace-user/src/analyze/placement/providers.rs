@@ -20,7 +20,7 @@ pub(super) enum Processor {
 }
 
 impl Processor {
-    /// The word that people read.
+    /// Returns the name for people.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
@@ -31,17 +31,15 @@ impl Processor {
 }
 
 /// Execution providers of ONNX Runtime that have one processor. Others are known by their names alone: options of the session
-/// choose what OpenVINO, QNN, NNAPI, CoreML and SNPE run on.
+/// choose what OpenVINO, QNN, NNAPI, CoreML and SNPE run on, and the environment what VSINPU does.
 const EXECUTION_PROVIDERS: &[(&str, Processor)] = &[
     ("ACL", Cpu),
     ("ArmNN", Cpu),
     ("CANN", Npu),
-    ("Js", Gpu),
     ("MIGraphX", Gpu),
     ("NvTensorRTRTX", Gpu),
     ("Rknpu", Npu),
     ("Tensorrt", Gpu),
-    ("VSINPU", Npu),
     ("WebGpu", Gpu),
     ("Xnnpack", Cpu),
 ];
@@ -58,13 +56,29 @@ const DELEGATES: &[(&str, Processor)] = &[
     ("Teflon", Npu),
     ("Ethosu", Npu),
     ("Neutron", Npu),
-    ("edgetpu-custom-op", Npu),
+];
+
+/// Operators that stand for a part of a graph that was compiled in advance, with its provider.
+const COMPILED_PARTS: &[(&str, &str, Processor)] =
+    &[("edgetpu-custom-op", "Edge TPU", Npu), ("ethos-u", "Ethos-U", Npu), ("NeutronGraph", "Neutron", Npu)];
+
+/// Devices whose drivers serve one kind of processor, by the start of their names.
+const DEVICES: &[(&str, Processor)] = &[
+    ("accel", Npu),
+    ("apex_", Npu),
+    ("ethosn", Npu),
+    ("ethosu", Npu),
+    ("hailo", Npu),
+    ("rknpu", Npu),
+    ("kgsl-", Gpu),
+    ("mali", Gpu),
+    ("nvidia", Gpu),
 ];
 
 /// Provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Provider {
-    /// Its name, as people know it.
+    /// Its name.
     pub(super) name: String,
     /// Processor that it runs operators on; `None` where that is not known.
     pub(super) processor: Option<Processor>,
@@ -76,24 +90,25 @@ impl Provider {
     /// ONNX Runtime names a part of a graph that a provider has compiled `QNNExecutionProvider_QNN_4711_0`; delegates of LiteRT are
     /// named `TfLiteXNNPackDelegate`, `Vx Delegate`, and the classes of their kernels `NeutronDelegateKernel`.
     pub(super) fn named_by(section: &str) -> Option<Self> {
-        if let Some((name, _)) = section.split_once("ExecutionProvider_") {
-            return Self::of(name, EXECUTION_PROVIDERS);
+        if let Some((_, name, processor)) = COMPILED_PARTS.iter().find(|(own, ..)| *own == section) {
+            return Some(Self { name: (*name).to_owned(), processor: Some(*processor) });
+        }
+        if let Some((before, _)) = section.split_once("ExecutionProvider_") {
+            return Self::of(before.rsplit('_').next()?, EXECUTION_PROVIDERS);
         }
         if let Some(name) = section.strip_suffix("DelegateKernel") {
             return Self::of(name, DELEGATES);
         }
-        let version = if section.ends_with("DelegateV2") { "V2" } else { "" };
-        let delegate = section.strip_suffix(version).and_then(|name| name.strip_suffix("Delegate"));
-        if let Some(name) = delegate {
-            let name = name.trim_end().strip_prefix("TfLite").unwrap_or(name.trim_end());
-            return Self::of(&format!("{name}{version}"), DELEGATES);
-        }
-        DELEGATES.iter().any(|(own, _)| *own == section).then(|| Self::of(section, DELEGATES))?
+        let (name, version) = match section.strip_suffix("V2") {
+            Some(name) => (name, "V2"),
+            None => (section, ""),
+        };
+        let name = name.strip_suffix("Delegate")?.trim_end();
+        Self::of(&format!("{}{version}", name.strip_prefix("TfLite").unwrap_or(name)), DELEGATES)
     }
 
     fn of(name: &str, known: &[(&str, Processor)]) -> Option<Self> {
-        if name.is_empty() || name == "CPU" || name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-')
-        {
+        if name.is_empty() || name == "CPU" || name.contains(|c: char| !c.is_ascii_alphanumeric()) {
             return None;
         }
         let processor = known.iter().find(|(own, _)| *own == name).map(|(_, processor)| *processor);
@@ -101,13 +116,22 @@ impl Provider {
     }
 }
 
+/// Returns the processor that the driver of a device serves; `None` where it may be several.
+pub(super) fn processor_of(device: &str) -> Option<Processor> {
+    DEVICES.iter().find(|(start, _)| device.starts_with(start)).map(|(_, processor)| *processor)
+}
+
 /// Engines whose maps show the operators of all of their backends in the CPU's layer, also where a GPU runs them.
 const ENGINES_OF_ALL_BACKENDS: [&str; 5] = ["mnn", "torch", "armnn", "opencv-dnn", "executorch"];
 
-/// Returns the processor of operators in the CPU's layer, by the engines of a run; `None` where it is not known.
-pub(super) fn own_processor(engines: &[ProbedEngine]) -> Option<Processor> {
-    let is_of_all = |engine: &ProbedEngine| ENGINES_OF_ALL_BACKENDS.contains(&engine.engine.as_str());
-    (!engines.iter().any(is_of_all)).then_some(Cpu)
+/// Returns those engines of a run whose operators are in the CPU's layer wherever they ran.
+pub(super) fn of_all_backends(engines: &[ProbedEngine]) -> Vec<String> {
+    let names = engines.iter().map(|engine| engine.engine.clone());
+    let mut names: Vec<String> =
+        names.filter(|name| ENGINES_OF_ALL_BACKENDS.contains(&name.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -115,12 +139,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn devices_of_one_kind_are_known_by_their_names() {
+        for (device, processor) in [
+            ("rknpu", Some(Npu)),
+            ("accel0", Some(Npu)),
+            ("ethosu0", Some(Npu)),
+            ("mali0", Some(Gpu)),
+            ("renderD128", None),
+            ("galcore", None),
+        ] {
+            assert_eq!(processor_of(device), processor, "{device}");
+        }
+    }
+
+    #[test]
     fn providers_are_known_by_the_names_of_what_they_have_compiled() {
         let named =
             |section: &str| Provider::named_by(section).map(|Provider { name, processor }| (name, processor));
         let provider = |name: &str, processor| Some((name.to_owned(), processor));
         assert_eq!(named("OpenVINOExecutionProvider_OpenVINO-EP-subgraph_1_0"), provider("OpenVINO", None));
-        assert_eq!(named("VSINPUExecutionProvider_VSINPU_1_0"), provider("VSINPU", Some(Npu)));
+        assert_eq!(named("VSINPUExecutionProvider_VSINPU_1_0"), provider("VSINPU", None));
         assert_eq!(named("AcmeExecutionProvider_1"), provider("Acme", None));
         assert_eq!(named("TfLiteXNNPackDelegate"), provider("XNNPack", Some(Cpu)));
         assert_eq!(named("TfLiteGpuDelegateV2"), provider("GpuV2", Some(Gpu)));
@@ -128,7 +166,8 @@ mod tests {
         assert_eq!(named("Vx Delegate"), provider("Vx", None));
         assert_eq!(named("Teflon Delegate"), provider("Teflon", Some(Npu)));
         assert_eq!(named("NeutronDelegateKernel"), provider("Neutron", Some(Npu)));
-        assert_eq!(named("edgetpu-custom-op"), provider("edgetpu-custom-op", Some(Npu)));
+        assert_eq!(named("edgetpu-custom-op"), provider("Edge TPU", Some(Npu)));
+        assert_eq!(named("main_QNNExecutionProvider_1"), provider("QNN", None));
         for section in [
             "Conv_12",
             "_ExecutionProvider_1",
@@ -138,6 +177,8 @@ mod tests {
             "DelegateKernel",
             "",
             "TfLiteDelegate",
+            "Hexagon",
+            "Gpu",
         ] {
             assert_eq!(named(section), None, "{section}");
         }

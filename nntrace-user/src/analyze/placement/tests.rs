@@ -11,7 +11,6 @@ use super::{
     collect::{Function, Kind, Piece, Pieces},
     *,
 };
-use crate::analyze::placement::providers::Processor;
 
 const PID: u32 = 42;
 const RUN: (Layer, &str) = (Layer::Runtime, "model.onnx");
@@ -74,7 +73,7 @@ fn function((layer, name): (Layer, &'static str)) -> Function {
     Function { pid: PID, tag: Tag::new(layer, Phase::Execution), name: name.to_owned(), kind }
 }
 
-fn account(threads: &[Vec<Node>]) -> Account {
+fn pieces(threads: &[Vec<Node>]) -> Pieces {
     let mut pieces = Pieces::default();
     for (tid, nodes) in (1..).zip(threads) {
         let mut at = 1_000;
@@ -82,7 +81,11 @@ fn account(threads: &[Vec<Node>]) -> Account {
             at = node.collect(&mut pieces, tid, at, 0) + 7;
         }
     }
-    accounts(&mut pieces, Some(Processor::Cpu)).remove(&PID).unwrap_or_default()
+    pieces
+}
+
+fn account(threads: &[Vec<Node>]) -> Account {
+    accounts(&mut pieces(threads)).remove(&PID).unwrap_or_default()
 }
 
 /// The same sums from the tree, without times of begins and ends.
@@ -92,8 +95,9 @@ struct Expected {
     in_runs_ns: u64,
     outside_runs: Calls,
     crossings: u64,
-    calls: BTreeMap<&'static str, Calls>,
-    around: BTreeMap<&'static str, Calls>,
+    /// By the function, and whether a driver runs it.
+    calls: BTreeMap<(&'static str, bool), Calls>,
+    around: BTreeMap<(&'static str, bool), Calls>,
     inside: BTreeMap<&'static str, Calls>,
     /// By the function around them; by an empty name where there is none.
     driver_calls: BTreeMap<&'static str, Calls>,
@@ -128,8 +132,10 @@ impl Expected {
         inside.collect()
     }
 
-    fn has_calls(node: &Node) -> bool {
-        node.inside.iter().any(|inner| inner.of == CALL || Self::has_calls(inner))
+    /// Time of the calls to drivers in a section that are in no operator in it.
+    fn driver_ns(node: &Node) -> u64 {
+        let inside = node.inside.iter().filter(|inner| !inner.is_part() && !inner.is_operator());
+        inside.map(|inner| if inner.of == CALL { inner.ns() } else { Self::driver_ns(inner) }).sum()
     }
 
     fn walk(&mut self, node: &Node, around: Around, last: &mut Option<&'static str>) {
@@ -149,13 +155,14 @@ impl Expected {
                 *last = None;
             }
         } else if let Some(part) = around.part {
-            if node.is_operator() && in_operators.is_empty() && !Self::has_calls(node) {
+            if node.is_operator() && in_operators.is_empty() && Self::driver_ns(node) == 0 {
                 self.inside.entry(part).or_default().add(node.ns());
             }
         } else if node.is_operator() && !in_operators.is_empty() {
             let ns = node.ns() - in_operators.iter().sum::<u64>();
-            self.around.entry(name).or_default().add(ns);
-            self.in_runs_ns += if around.run { ns } else { 0 };
+            let is_driven = Self::driver_ns(node) > ns / 2;
+            self.around.entry((name, is_driven)).or_default().add(ns);
+            *(if around.run { &mut self.in_runs_ns } else { &mut self.outside_runs.ns }) += ns;
             inner.operator = Some(name);
         } else {
             own = Some(node.ns());
@@ -166,12 +173,14 @@ impl Expected {
             }
         }
         if let Some(ns) = own {
-            self.calls.entry(name).or_default().add(ns);
+            let is_driven = node.is_operator() && Self::driver_ns(node) > ns / 2;
+            self.calls.entry((name, is_driven)).or_default().add(ns);
             if around.run {
                 self.in_runs_ns += ns;
                 let place = match node.of {
                     OPENVINO => "OpenVINO",
                     DRIVER_PART => "driver",
+                    _ if is_driven => "driver",
                     _ => "CPU",
                 };
                 self.crossings += u64::from(last.is_some_and(|last| last != place));
@@ -189,39 +198,34 @@ impl Expected {
     }
 }
 
-/// What the account has of what is expected.
+/// Returns the parts of an account that are expected.
 fn found(account: &Account) -> Expected {
-    let sum = |calls: &DriverCalls| {
-        let mut sum = Calls::default();
-        for calls in calls.values() {
-            sum.add_all(*calls);
-        }
-        sum
-    };
     let mut found = Expected {
         runs: account.runs,
-        in_runs_ns: account.functions.iter().map(|sum| sum.in_runs_ns).sum(),
+        in_runs_ns: account.functions.iter().map(|sum| sum.in_runs.ns).sum(),
         outside_runs: account.outside_runs,
         crossings: account.crossings.count,
         ..Expected::default()
     };
-    let mut driver_calls = vec![("", sum(&account.driver_calls))];
-    for function in &account.functions {
-        let names = [OPENVINO, DRIVER_PART, CONV, RESIZE];
-        let name =
-            names.into_iter().find(|(_, name)| *name == function.function.name).expect("one of these").1;
-        for (calls, to) in [
-            (function.calls, &mut found.calls),
-            (function.around, &mut found.around),
-            (function.on_cpu_inside, &mut found.inside),
-        ] {
+    let functions = account.functions.iter().map(|sum| (Some(sum), &sum.driver_calls));
+    for (sum, driver_calls) in functions.chain([(None, &account.driver_calls)]) {
+        let names = [OPENVINO, DRIVER_PART, CONV, RESIZE].map(|(_, name)| name);
+        let name = names.into_iter().find(|name| sum.is_some_and(|sum| sum.function.name == *name));
+        let name = name.unwrap_or_default();
+        for calls in driver_calls.values() {
+            found.driver_calls.entry(name).or_default().add_all(*calls);
+        }
+        let Some(sum) = sum else { continue };
+        let is_driven = sum.function.kind == Kind::Operator && account.places[sum.place].is_handed_over;
+        for (calls, to) in [(sum.calls, &mut found.calls), (sum.around, &mut found.around)] {
             if calls.count > 0 {
-                to.insert(name, calls);
+                to.insert((name, is_driven), calls);
             }
         }
-        driver_calls.push((name, sum(&function.driver_calls)));
+        if sum.all_on_cpu_inside().count > 0 {
+            found.inside.insert(name, sum.all_on_cpu_inside());
+        }
     }
-    found.driver_calls = driver_calls.into_iter().filter(|(_, calls)| calls.count > 0).collect();
     found
 }
 
@@ -239,7 +243,11 @@ proptest! {
     fn sums_are_those_of_the_tree(
         threads in prop::collection::vec(prop::collection::vec(trees(), 0..4), 0..4),
     ) {
-        prop_assert_eq!(found(&account(&threads)), Expected::of(&threads));
+        let account = account(&threads);
+        prop_assert_eq!(found(&account), Expected::of(&threads));
+        let all: u64 = account.functions.iter().map(|sum| sum.calls.ns + sum.around.ns).sum();
+        let in_runs: u64 = account.functions.iter().map(|sum| sum.in_runs.ns).sum();
+        prop_assert_eq!(all, in_runs + account.outside_runs.ns);
     }
 
     #[test]
@@ -247,7 +255,7 @@ proptest! {
         let run = node(RUN, 3, inside);
         let account = account(&[vec![run.clone()]]);
         prop_assert_eq!(account.runs, Calls { count: 1, ns: run.ns() });
-        let in_runs: u64 = account.functions.iter().map(|sum| sum.in_runs_ns).sum();
+        let in_runs: u64 = account.functions.iter().map(|sum| sum.in_runs.ns).sum();
         let operators: u64 = account.functions.iter().map(|sum| sum.calls.ns + sum.around.ns).sum();
         prop_assert_eq!(operators, in_runs);
         prop_assert!(in_runs <= account.runs.ns);
@@ -270,7 +278,7 @@ proptest! {
             depth,
             function: of as u32,
         }).collect();
-        let account = accounts(&mut pieces, None).remove(&PID).unwrap_or_default();
+        let account = accounts(&mut pieces).remove(&PID).unwrap_or_default();
         let runs = sections.iter().filter(|(.., of)| *of == 0).count() as u64;
         prop_assert!(account.runs.count <= runs);
     }
@@ -278,8 +286,10 @@ proptest! {
 
 /// Page of one process with these threads.
 fn page(threads: &[Vec<Node>]) -> String {
-    let process = Process::new(PID, Some("python3".to_owned()), &account(threads));
-    let placement = Placement { processes: vec![process], is_incomplete: false, sections_left_out: 0 };
+    let mut pieces = pieces(threads);
+    let account = accounts(&mut pieces).remove(&PID).unwrap_or_default();
+    let process = Process::new(PID, Some("python3".to_owned()), &account, &pieces.functions);
+    let placement = Placement { processes: vec![process], ..Placement::default() };
     let page = Page {
         schema: "nntrace-where",
         schema_version: SCHEMA_VERSION,
@@ -312,6 +322,15 @@ fn a_page_has_the_verdict_the_places_and_the_operators() {
     ];
     let around = vec![node(CONV, 2_000_000, vec![part(DRIVER_PART, Vec::new())])];
     let calls = vec![node(RUN, 10_000, vec![call()])];
-    let pages = [vec![on_cpu], vec![around], vec![mixed], vec![vec![node(RUN, 5, Vec::new())]], vec![calls]];
+    let driven =
+        vec![node(RUN, 10_000, vec![node(CONV, 10_000, vec![call()]), node(CONV, 10_000, Vec::new())])];
+    let pages = [
+        vec![on_cpu],
+        vec![around],
+        vec![mixed],
+        vec![vec![node(RUN, 5, Vec::new())]],
+        vec![calls],
+        vec![driven],
+    ];
     insta::assert_snapshot!(pages.map(|threads| page(&threads)).join("\n---\n"));
 }

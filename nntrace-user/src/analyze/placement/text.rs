@@ -1,16 +1,19 @@
 //! Where operators ran, as text for people.
 
-use super::{DriverCallRow, Page, PlaceRow, Placement, Process, Processor};
+use super::{DriverCallRow, OperatorRow, Page, PlaceRow, Placement, Process, Processor};
 use crate::report::{
     incomplete_figures::Figures,
-    number_format::{UNKNOWN, count, duration_ns},
+    number_format::{UNKNOWN, calls, count, duration_ns, or_unknown, percent, plural},
     terminal_text::{Text, line},
 };
 
 /// Operators that are shown of each process.
 const MOST_OPERATORS: usize = 20;
+/// Operators on the CPU that are shown of each part.
+const MOST_INSIDE: usize = 3;
 /// Advice where no operator was seen.
-const HOW_TO_SEE_OPERATORS: &str = "operators of engines are recorded with --engine-level op";
+const HOW_TO_SEE_OPERATORS: &str =
+    "recordings have them with --engine-level op; `nntrace-bpf engines PID` shows what can be seen";
 
 impl Page {
     /// Returns the page as text of some 80 columns.
@@ -20,7 +23,7 @@ impl Page {
         let figures = self.placement.figures();
         line!(text, "{}", self.run);
         if self.placement.processes.is_empty() {
-            line!(text, "neither runs nor operators were seen: {HOW_TO_SEE_OPERATORS}");
+            line!(text, "no run and no operator was seen: {HOW_TO_SEE_OPERATORS}");
         }
         for process in &self.placement.processes {
             line!(text, "");
@@ -32,7 +35,7 @@ impl Page {
             process.places(&mut text, figures);
             process.operators(&mut text, figures);
         }
-        self.placement.left_out(&mut text);
+        self.placement.remarks(&mut text);
         for note in &self.notes {
             line!(text, "note: {note}");
         }
@@ -53,20 +56,21 @@ impl Placement {
             process.verdict(text, figures);
             process.places(text, figures);
         }
-        self.left_out(text);
+        self.remarks(text);
     }
 
     fn figures(&self) -> Figures {
         Figures::new(self.is_incomplete)
     }
 
-    fn left_out(&self, text: &mut Text) {
+    fn remarks(&self, text: &mut Text) {
+        if !self.engines_of_all_backends.is_empty() {
+            let engines = self.engines_of_all_backends.join(", ");
+            line!(text, "note: operators of {engines} are among those of the CPU, even if a GPU ran them");
+        }
         if self.sections_left_out > 0 {
-            let sections = count(self.sections_left_out);
-            line!(
-                text,
-                "note: {sections} sections did not fit in memory and are missing here: raise --memory"
-            );
+            let sections = plural(self.sections_left_out, "section");
+            line!(text, "note: {sections} did not fit in memory: raise --memory, or shorten the run");
         }
     }
 }
@@ -77,7 +81,7 @@ impl Process {
             0 => "no run of a model ended".to_owned(),
             1 => format!("1 run of a model, {}", figures.time(self.runs_ns)),
             runs => {
-                let mean = figures.time(self.runs_ns / runs);
+                let mean = duration_ns(self.runs_ns / runs);
                 format!("{} runs of models, {mean} on average", figures.count(runs))
             }
         };
@@ -89,44 +93,55 @@ impl Process {
         format!("{} ({})", self.comm.as_deref().unwrap_or(UNKNOWN), self.pid)
     }
 
-    /// Adds the answer in a line for each who ran operators.
+    /// Adds the answer, in one line for each that ran operators.
     fn verdict(&self, text: &mut Text, figures: Figures) {
         if self.places.is_empty() {
-            line!(text, "  no operator was seen; {HOW_TO_SEE_OPERATORS}");
+            line!(text, "  no operator was seen: {HOW_TO_SEE_OPERATORS}");
         }
         let all = self.operators_ns();
-        let share = |ns| {
-            if all == 0 {
-                String::new()
-            } else {
-                format!(": {} of operators' time", figures.percent(ns, all))
-            }
-        };
         for row in self.places.iter().filter(|row| row.is_handed_over) {
             let who = row.provider.as_deref().unwrap_or("a driver");
-            let parts = figures.text(&plural(row.parts, "part"));
-            line!(text, "  {who} ran {parts}{}{}", row.on(), share(row.total_ns));
+            line!(text, "  {who} ran {}{}{}", self.work(row, figures), row.on(), row.share_of(all));
         }
         for row in self.places.iter().filter(|row| !row.is_handed_over) {
-            let operators = match row.operators {
-                0 => "what is around operators".to_owned(),
-                number => figures.text(&plural(number, "operator")),
-            };
-            line!(text, "  the engine's own code ran {operators}{}{}", row.on(), share(row.total_ns));
+            let work = self.work(row, figures);
+            line!(text, "  the engine's own code ran {work}{}{}", row.on(), row.share_of(all));
         }
         if !self.places.is_empty() && self.places.iter().all(|row| !row.is_handed_over) {
-            line!(text, "  no part that a provider or a delegate runs was seen");
+            line!(text, "  no provider or delegate was seen to run a part");
+        }
+        for DriverCallRow { device, processor, count, total_ns } in &self.driver_calls {
+            let (calls, time) = (figures.text(&calls(*count)), figures.time(*total_ns));
+            line!(
+                text,
+                "  outside of operators: {calls} to the driver of {device}{}, {time}",
+                kind(*processor)
+            );
         }
         let in_operators = self.runs_ns.saturating_sub(self.outside_operators_ns);
         if self.runs_ns > 0 && !self.places.is_empty() && in_operators < self.runs_ns / 2 {
             line!(
                 text,
-                "  most of the runs is outside of these: operators that are not seen, or the engine's work"
+                "  most of the time of runs is outside of these operators: others that are not seen or"
             );
+            line!(text, "  are on other threads, the engine's overhead, or the probes (--hooks costs less)");
         }
     }
 
-    /// Adds a line for each place, and what is outside.
+    /// Returns how much ran at a place: by run, where there are runs.
+    fn work(&self, row: &PlaceRow, figures: Figures) -> String {
+        let names = row.operators + row.parts;
+        let what = if row.parts > 0 { "part" } else { "operator" };
+        if names == 0 {
+            "sections around operators".to_owned()
+        } else if row.calls_in_runs > 0 && self.runs > 0 {
+            format!("{} {what}s a run", tenths(row.calls_in_runs, self.runs))
+        } else {
+            format!("{} of {}", figures.text(&calls(row.calls)), plural(names, what))
+        }
+    }
+
+    /// Adds one line for each place, and what is outside.
     fn places(&self, text: &mut Text, figures: Figures) {
         let all = self.operators_ns();
         if !self.places.is_empty() {
@@ -146,9 +161,9 @@ impl Process {
             line!(
                 text,
                 "  {:>6}{:>10}{:>10}{:>11}{:>7}{:>10}  {:<11}{}",
-                figures.percent(row.total_ns, all),
+                percent(row.total_ns, all),
                 figures.time(row.total_ns),
-                self.a_run(row.in_runs_ns, figures),
+                self.a_run(row.in_runs_ns),
                 figures.count(row.operators),
                 figures.count(row.parts),
                 figures.count(row.calls),
@@ -156,43 +171,44 @@ impl Process {
                 row.who()
             );
             if row.on_cpu_inside > 0 {
-                let share = figures.percent(row.on_cpu_inside_ns, row.total_ns);
-                let calls = figures.text(&tenths(row.on_cpu_inside, row.calls));
-                line!(text, "{:18}{share} of it in operators on the CPU, {calls} a call", "");
+                let share = percent(row.on_cpu_inside_ns, row.total_ns);
+                let calls = tenths(row.on_cpu_inside, row.calls);
+                line!(text, "{:18}{share} of it in operators on the CPU, {calls} per call of a part", "");
             }
-            for DriverCallRow { device, count, total_ns } in &row.driver_calls {
-                let share = figures.percent(*total_ns, row.total_ns);
-                let calls = figures.text(&plural(*count, "call"));
-                line!(text, "{:18}{share} of it in {calls} of the driver of {device}", "");
+            for DriverCallRow { device, processor, count, total_ns } in &row.driver_calls {
+                let share = percent(*total_ns, row.total_ns);
+                let calls = figures.text(&calls(*count));
+                line!(
+                    text,
+                    "{:18}{share} of it in {calls} to the driver of {device}{}",
+                    "",
+                    kind(*processor)
+                );
             }
         }
         // What is missing of the operators would be a part of it.
-        if self.runs > 0 && !self.places.is_empty() && figures == Figures::new(false) {
+        if self.runs > 0 && !self.places.is_empty() && figures.are_complete() {
             line!(
                 text,
                 "  outside of operators: {} a run, {} of the runs",
-                self.a_run(self.outside_operators_ns, figures),
-                figures.percent(self.outside_operators_ns, self.runs_ns)
+                self.a_run(self.outside_operators_ns),
+                percent(self.outside_operators_ns, self.runs_ns)
             );
-        }
-        for DriverCallRow { device, count, total_ns } in &self.driver_calls {
-            let (calls, time) = (figures.text(&plural(*count, "call")), figures.time(*total_ns));
-            line!(text, "  outside of operators: {calls} of the driver of {device}, {time}");
         }
         if self.operators_outside_runs > 0 && self.runs > 0 {
             line!(
                 text,
-                "  without a run around them that ended: {} of operators, {}",
-                figures.text(&plural(self.operators_outside_runs, "call")),
+                "  not in a run that ended: {} of operators, {}",
+                figures.text(&calls(self.operators_outside_runs)),
                 figures.time(self.operators_outside_runs_ns)
             );
         }
         if self.crossings > 0 {
             line!(
                 text,
-                "  changes of place: {} a run, {} a run from one operator to the next",
-                figures.text(&tenths(self.crossings, self.runs)),
-                self.a_run(self.crossings_ns, figures)
+                "  changes of place: {} a run, with {} a run between operators",
+                tenths(self.crossings, self.runs),
+                self.a_run(self.crossings_ns)
             );
         }
     }
@@ -214,34 +230,18 @@ impl Process {
             "processor"
         );
         for row in self.operators.iter().take(MOST_OPERATORS) {
-            let around = match row.around {
-                0 => String::new(),
-                number => format!(" (around others: {})", figures.count(number)),
-            };
-            let of_calls = |ns: Option<u64>| figures.known(ns.filter(|_| row.calls > 0), duration_ns);
-            line!(
-                text,
-                "  {:>6}{:>10}{:>10}{:>10}{:>10}  {:<11}{}{around}",
-                figures.percent(row.total_ns(), all),
-                figures.time(row.total_ns()),
-                figures.count(row.calls),
-                of_calls(row.calls_ns.checked_div(row.calls)),
-                of_calls(Some(row.max_ns)),
-                row.processor.map_or(UNKNOWN, Processor::name),
-                if row.name.is_empty() { UNKNOWN } else { &row.name }
-            );
+            row.line(text, all, figures);
         }
         if let Some(rest @ [_, ..]) = self.operators.get(MOST_OPERATORS..) {
             let ns = rest.iter().fold(0, |sum: u64, row| sum.saturating_add(row.total_ns()));
-            let more = count(rest.len() as u64);
-            let share = figures.percent(ns, all);
+            let (share, more) = (percent(ns, all), count(rest.len() as u64));
             line!(text, "  {share:>6}{:>10}{:43}{more} more (see --json)", figures.time(ns), "");
         }
     }
 
     /// Returns a time by run; `-` without runs.
-    fn a_run(&self, ns: u64, figures: Figures) -> String {
-        figures.known(ns.checked_div(self.runs), duration_ns)
+    fn a_run(&self, ns: u64) -> String {
+        or_unknown(ns.checked_div(self.runs), duration_ns)
     }
 }
 
@@ -254,19 +254,68 @@ impl PlaceRow {
         }
     }
 
-    /// Returns on which processor it ran, as far as that is known, or was seen.
+    /// Returns the processor in words, if it is known, or if the drivers that were called show it.
     fn on(&self) -> String {
-        match self.processor {
-            Some(processor) => format!(" on the {}", processor.name()),
-            None if self.on_cpu_inside_ns > self.total_ns / 2 => " on the CPU".to_owned(),
-            None => String::new(),
+        let by_drivers = || {
+            let first = self.driver_calls.first()?.processor?;
+            self.driver_calls.iter().all(|row| row.processor == Some(first)).then_some(first)
+        };
+        match (self.processor, by_drivers()) {
+            (Some(processor), _) => format!(" on the {}", processor.name()),
+            (None, Some(processor)) => format!(" by the driver of the {}", processor.name()),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Returns the share of the time of operators, and the part of that which was seen on the CPU, unless that is known.
+    fn share_of(&self, all: u64) -> String {
+        if all == 0 {
+            return String::new();
+        }
+        let seen = match self.on_cpu_inside_ns {
+            1.. if self.processor != Some(Processor::Cpu) => {
+                format!(", {} of that in operators on the CPU", percent(self.on_cpu_inside_ns, self.total_ns))
+            }
+            _ => String::new(),
+        };
+        format!(": {} of operators' time{seen}", percent(self.total_ns, all))
+    }
+}
+
+impl OperatorRow {
+    /// Adds its line, and those of the operators in it.
+    fn line(&self, text: &mut Text, all: u64, figures: Figures) {
+        let around = match self.around {
+            0 => String::new(),
+            number => format!(" (around others: {})", figures.count(number)),
+        };
+        let of_calls = |ns: Option<u64>| or_unknown(ns.filter(|_| self.calls > 0), duration_ns);
+        line!(
+            text,
+            "  {:>6}{:>10}{:>10}{:>10}{:>10}  {:<11}{}{around}",
+            percent(self.total_ns(), all),
+            figures.time(self.total_ns()),
+            figures.count(self.calls),
+            of_calls(self.calls_ns.checked_div(self.calls)),
+            of_calls(Some(self.max_ns)),
+            self.processor.map_or(UNKNOWN, Processor::name),
+            named(&self.name)
+        );
+        for inside in self.on_cpu_inside.iter().take(MOST_INSIDE) {
+            let share = percent(inside.total_ns, self.calls_ns);
+            line!(text, "{:61}{share} of it in {} on the CPU", "", named(&inside.name));
         }
     }
 }
 
-/// Returns a number of things.
-fn plural(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+/// Returns the processor that a driver serves, in parentheses.
+fn kind(processor: Option<Processor>) -> String {
+    processor.map_or_else(String::new, |processor| format!(" ({})", processor.name()))
+}
+
+/// Returns the name of an operator; `-` for one without a name.
+fn named(name: &str) -> &str {
+    if name.is_empty() { UNKNOWN } else { name }
 }
 
 /// Returns a quotient with one decimal; `-` where there is nothing to divide by.
@@ -275,5 +324,5 @@ fn tenths(number: u64, by: u64) -> String {
         return UNKNOWN.to_owned();
     }
     let quotient = number as f64 / by as f64;
-    format!("{quotient:.1}")
+    if number > 0 && quotient < 0.05 { "<0.1".to_owned() } else { format!("{quotient:.1}") }
 }

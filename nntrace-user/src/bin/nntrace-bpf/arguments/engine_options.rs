@@ -29,10 +29,10 @@ pub struct EngineSelection {
           hide_possible_values = true, hide_short_help = true)]
     pub engine_level: Level,
 
-    /// Mark operators inside the command, for much less time than by probes
+    /// Mark operators inside the command, at much lower cost than with probes
     ///
     /// A library that is preloaded into the command and its children replaces the addresses of operators' functions in an
-    /// engine's data. With --engine-level op, which is implied. What it cannot reach is probed as without it.
+    /// engine's data. Implies --engine-level op. Whatever it cannot reach is probed.
     #[arg(long, help_heading = MARKS, hide_short_help = true)]
     pub hooks: bool,
 

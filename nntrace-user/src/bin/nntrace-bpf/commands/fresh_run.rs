@@ -1,10 +1,6 @@
 //! Questions about a run, which is recorded first if there is no recording of it.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_user::{
@@ -49,10 +45,13 @@ fn ask_live(
     level: Level,
     answer: impl FnOnce(&AskedRun<'_>) -> Result<()>,
 ) -> Result<ExitCode> {
-    let scratch = if cli.keep.is_none() { Some(scratch_folder()?) } else { None };
-    let folder =
-        cli.keep.as_deref().or(scratch.as_ref().map(Unfinished::path).as_deref()).map(Path::to_path_buf);
-    let folder = folder.context("no folder")?;
+    let (folder, _removed) = match &cli.keep {
+        Some(folder) => (folder.clone(), None),
+        None => {
+            let scratch = scratch_folder()?;
+            (scratch.path(), Some(scratch))
+        }
+    };
     let record = cli.record(folder.clone(), level)?;
     let code = super::record::run(&record, record.live.log_level()?)?;
     // What follows reads files: it needs no more than any other reader.
@@ -68,12 +67,12 @@ fn ask_live(
 
 /// Creates a folder for a recording that is removed when the answer is written.
 fn scratch_folder() -> Result<Unfinished> {
-    let of_all = env::temp_dir();
+    let temporary = env::temp_dir();
     let create = || {
         let _rights = FileRights::of_caller()?;
-        Unfinished::create_folder(&Directory::open(&of_all)?)
+        Unfinished::create_folder(&Directory::open(&temporary)?)
     };
     create().with_context(|| {
-        format!("cannot create a folder in {}{}: name one with -o", of_all.display(), caller::as_whom())
+        format!("cannot create a folder in {}{}: name one with -o", temporary.display(), caller::as_whom())
     })
 }
