@@ -21,8 +21,8 @@ impl Stack {
             && !rules::phase_may_nest(parent.phase_number(), phase)
     }
 
-    /// Returns the layer and phase of a function of an engine that begins now. An engine that is run by the driver's or the
-    /// CPU's layer, as OpenVINO by a provider of ONNX Runtime, is a part of that layer: there is one runtime above.
+    /// Returns the layer and phase of a function of an engine that begins now. An engine that runs inside of the driver's
+    /// layer, as OpenVINO by a provider of ONNX Runtime, is a part of it: only the outer engine is the runtime.
     #[must_use]
     #[inline(always)]
     pub fn label_of_engine(&self, label: Label) -> Label {
@@ -30,10 +30,10 @@ impl Stack {
         if link == 0 || !label.is_of_runtime() {
             return label;
         }
-        let around = self.frame(link as usize - 1).tag >> 4;
-        if around != Layer::Driver as u8 && around != Layer::CpuFallback as u8 {
+        let driver = Layer::Driver as u8;
+        if self.frame(link as usize - 1).tag >> 4 != driver {
             return label;
         }
-        Label::tagged(Tag::from_trusted_index(around << 4 | label.tag_index() & 15))
+        Label::tagged(Tag::from_trusted_index(driver << 4 | label.tag_index() & 15))
     }
 }

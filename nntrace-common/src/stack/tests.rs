@@ -75,13 +75,13 @@ fn operators_compute_constants_where_a_runtime_prepares_and_nowhere_else() {
 }
 
 #[test]
-fn an_engine_in_the_layers_below_the_runtime_is_a_part_of_them() {
+fn an_engine_in_the_driver_layer_is_a_part_of_it() {
     let label = |tag: &str| mark::begin(format!("B|1|[NN_{tag}]f").as_bytes()).label;
     for (around, function, expected) in [
         ("LR_PE", "LR_PE", "LR_PE"),
         ("LD_PE", "LR_PE", "LD_PE"),
         ("LD_PE", "LR_PC", "LD_PC"),
-        ("LC_PE", "LR_PE", "LC_PE"),
+        ("LC_PE", "LR_PE", "LR_PE"),
         ("LD_PE", "LC_PE", "LC_PE"),
         ("LA_PO", "LR_PE", "LR_PE"),
     ] {

@@ -45,12 +45,11 @@ fn ask_live(
     level: Level,
     answer: impl FnOnce(&AskedRun<'_>) -> Result<()>,
 ) -> Result<ExitCode> {
-    let (folder, _removed) = match &cli.keep {
-        Some(folder) => (folder.clone(), None),
-        None => {
-            let scratch = scratch_folder()?;
-            (scratch.path(), Some(scratch))
-        }
+    let (folder, _removed) = if let Some(folder) = &cli.keep {
+        (folder.clone(), None)
+    } else {
+        let scratch = scratch_folder()?;
+        (scratch.path(), Some(scratch))
     };
     let record = cli.record(folder.clone(), level)?;
     let code = super::record::run(&record, record.live.log_level()?)?;
