@@ -189,15 +189,16 @@ impl Engine {
         self.launched_by(&["--engine-level", level], collector, size, runs)
     }
 
-    /// Runs a model this many times as a command of the profiler's `where`, with the engine's own times of its operators; returns
-    /// also the page, as JSON.
+    /// Runs a model this many times as a command of the profiler's `where`, with the engine's own times of its operators, without
+    /// a collector of ITT tasks; returns also the page, as JSON.
     ///
     /// # Errors
     /// When one of them fails.
     pub fn placed(&self, size: Size, runs: u64) -> Result<(Printed, serde_json::Value)> {
         let mut words = self.words(size, runs)?;
         words.push("--operators".to_owned());
-        let profiler = Profiler::new()?.env("PYTHONDONTWRITEBYTECODE", "1");
+        let profiler = Profiler::new()?.env(itt::VARIABLE, "/no/such/collector.so");
+        let profiler = profiler.env("PYTHONDONTWRITEBYTECODE", "1");
         let ended =
             Child::run(profiler.args(["where", "--json", "--"]).args(words).command())?.expect_code(0)?;
         let text = ended.text();

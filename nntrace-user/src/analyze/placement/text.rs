@@ -100,8 +100,8 @@ impl Process {
         }
         let all = self.operators_ns();
         for row in self.places.iter().filter(|row| row.is_handed_over) {
-            let who = row.provider.as_deref().unwrap_or("a driver");
-            line!(text, "  {who} ran {}{}{}", self.work(row, figures), row.on(), row.share_of(all));
+            let work = self.work(row, figures);
+            line!(text, "  {} ran {work}{}{}", row.runner(), row.on(), row.share_of(all));
         }
         for row in self.places.iter().filter(|row| !row.is_handed_over) {
             let work = self.work(row, figures);
@@ -254,17 +254,21 @@ impl PlaceRow {
         }
     }
 
-    /// Returns the processor in words, if it is known, or if the drivers that were called show it.
-    fn on(&self) -> String {
-        let by_drivers = || {
-            let first = self.driver_calls.first()?.processor?;
-            self.driver_calls.iter().all(|row| row.processor == Some(first)).then_some(first)
-        };
-        match (self.processor, by_drivers()) {
-            (Some(processor), _) => format!(" on the {}", processor.name()),
-            (None, Some(processor)) => format!(" by the driver of the {}", processor.name()),
-            (None, None) => String::new(),
+    /// Returns the provider, or the driver by the processor that it serves.
+    fn runner(&self) -> String {
+        let first = self.driver_calls.first().and_then(|row| row.processor);
+        match (&self.provider, first) {
+            (Some(name), _) => name.clone(),
+            (None, Some(processor)) if self.driver_calls.iter().all(|row| row.processor == first) => {
+                format!("the driver of the {}", processor.name())
+            }
+            (None, _) => "a driver".to_owned(),
         }
+    }
+
+    /// Returns the processor in words, if it is known.
+    fn on(&self) -> String {
+        self.processor.map_or_else(String::new, |processor| format!(" on the {}", processor.name()))
     }
 
     /// Returns the share of the time of operators, and the part of that which was seen on the CPU, unless that is known.
