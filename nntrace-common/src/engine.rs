@@ -66,7 +66,7 @@ pub struct NameRecipe {
     pub element: u8,
     /// Offsets, bytes: a pointer is read at each but the last.
     pub offsets: [u16; MAX_STEPS],
-    /// Bytes from a number to the pointer to the text that stands for it where it has no name; 0 where there is no such text.
+    /// Bytes from a number to the pointer to the text that stands for it where it has no name; 0 without such a text.
     pub other: i16,
     /// Always 0.
     pub reserved: u16,

@@ -195,7 +195,7 @@ extern "C" fn label_here(who: u64, in_map: u32) -> u32 {
 }
 
 /// Begins the section of a function, which has its own name if the lowest bit of `what` is set; the number of its probe
-/// is above, and its [label](label_here) in the upper half. Returns 0 when there is no room for it.
+/// is above, and its [label](label_here) in the upper half. Returns 0 when the stack is full.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -> u32 {

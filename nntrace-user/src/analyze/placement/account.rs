@@ -94,7 +94,7 @@ enum Role {
     Operator,
     /// A call to a driver.
     DriverCall,
-    /// A section in a call to a driver, which has none of the program's.
+    /// A section in a call to a driver, in which the program has nothing to mark.
     Ignored,
 }
 

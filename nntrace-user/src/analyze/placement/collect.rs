@@ -136,7 +136,7 @@ impl Pieces {
         });
     }
 
-    /// Returns the number of a section's function; `None` where there is no room for another one.
+    /// Returns the number of a section's function; `None` for a new one when there are too many.
     fn number(&mut self, section: &Section<'_>) -> Option<u32> {
         let names = self.numbers.entry((section.pid, section.tag)).or_default();
         if let Some(number) = names.get(&*section.name) {

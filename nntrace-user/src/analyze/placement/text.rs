@@ -64,7 +64,8 @@ impl Placement {
     }
 
     fn remarks(&self, text: &mut Text) {
-        if !self.engines_of_all_backends.is_empty() {
+        let has_operators = self.processes.iter().any(|process| !process.places.is_empty());
+        if has_operators && !self.engines_of_all_backends.is_empty() {
             let engines = self.engines_of_all_backends.join(", ");
             line!(text, "note: operators of {engines} are among those of the CPU, even if a GPU ran them");
         }

@@ -1,4 +1,4 @@
-//! Arguments of a question about a run, which is recorded first if there is no recording of it.
+//! Arguments of a question about a run, which is recorded first if needed.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Questions about a run, which is recorded first if there is no recording of it.
+//! Questions about a run, which is recorded first if needed.
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -56,7 +56,7 @@ fn ask_live(
     // What follows reads files: it needs no more than any other reader.
     caller::keep_file_rights().context("cannot give up privileges")?;
     signals::remove_unfinished_at_end()?;
-    ensure!(record::is_recording(&folder), "nothing was recorded: there is no run to ask about");
+    ensure!(record::is_recording(&folder), "nothing was recorded, and so the question has no answer");
     // A recording knows its host.
     let host = HostOptions { energy_model: cli.host.energy_model.clone(), ..HostOptions::default() };
     let kept = cli.keep.as_ref().map(|folder| shell_words(&[folder.display().to_string()]));
