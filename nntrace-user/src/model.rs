@@ -17,6 +17,8 @@ pub mod cpu_list;
 pub mod cpu_residency;
 pub(crate) mod cpu_transition;
 pub(crate) mod deviation;
+pub mod device_usage;
+pub(crate) mod devices;
 pub(crate) mod diagnostics;
 pub(crate) mod dispatch_overhead;
 pub mod energy;
@@ -75,6 +77,7 @@ use nntrace_common::{
 
 use calls::{Call, CallDefinition};
 use causality::{Origin, Questions};
+use devices::{Devices, event::DeviceEvent, job::Submitter};
 use diagnostics::DiagnosticCounts;
 use frequency_limits::FrequencyLimits;
 use initial_state::InitialState;
@@ -93,6 +96,8 @@ pub(crate) struct Model {
     pub(crate) marks: Marks,
     /// CPUs and clusters.
     pub(crate) power: Power,
+    /// Accelerators and GPUs.
+    pub(crate) devices: Devices,
     frequency_limits: FrequencyLimits,
     /// Power records that came before it was known which CPUs there are.
     waiting: Option<Vec<Record>>,
@@ -114,6 +119,7 @@ impl Model {
         Self {
             marks: Marks::new(limits, questions),
             power: Power::new(&Topology::default(), 0, &InitialState::default(), false),
+            devices: Devices::default(),
             frequency_limits: FrequencyLimits::default(),
             waiting: Some(Vec::new()),
             scheduling,
@@ -160,6 +166,10 @@ impl Model {
             Input::PowerBegins { topology, begin, initial, with_timelines } => {
                 self.begin_power(topology, begin, initial, with_timelines);
             }
+            Input::Device { event, time, cpu, submitter, comm } => {
+                self.device(event, time, cpu, submitter, comm);
+            }
+            Input::DevicesLost { time } => self.lose_devices(time),
             Input::NamesForgotten { kept } => drop(self.forget_names(|| kept.to_vec())),
             Input::Advance { until } => self.advance(until),
             Input::CallDefinition(definition) => self.call_definition(definition),
@@ -170,7 +180,7 @@ impl Model {
     /// The window begins at `begin` (ns): what is open then counts from there on.
     #[must_use]
     pub(crate) fn since(self, begin: u64) -> Self {
-        Self { marks: self.marks.since(begin), ..self }
+        Self { marks: self.marks.since(begin), devices: self.devices.since(begin), ..self }
     }
 
     /// These processes are drivers, whatever they show.
@@ -342,6 +352,26 @@ impl Model {
     pub(crate) fn app_event(&mut self, event: &AppEvent) {
         self.observe(&Input::AppEvent(event));
         self.marks.app_event(event);
+    }
+
+    /// Takes an event of a device's queue, in order of time (ns), from a CPU, by a thread of this name.
+    pub(crate) fn device(
+        &mut self,
+        event: &DeviceEvent<'_>,
+        time: u64,
+        cpu: u32,
+        submitter: Submitter,
+        comm: &[u8],
+    ) {
+        self.observe(&Input::Device { event, time, cpu, submitter, comm });
+        let names = &self.marks.names;
+        self.devices.take(event, time, submitter, comm, |name| names.text(name));
+    }
+
+    /// Events of devices' queues may have been lost by this time (ns).
+    pub(crate) fn lose_devices(&mut self, time: u64) {
+        self.observe(&Input::DevicesLost { time });
+        self.devices.lost(time);
     }
 
     /// A thread takes part in the accounting: what it showed so far counts.

@@ -3,6 +3,7 @@
 //!
 //! Texts are bytes: those of traces need not be UTF-8, and bytes of a packet are shared, not copied.
 
+pub(crate) mod device_events;
 pub(crate) mod ftrace;
 pub(crate) mod own;
 

@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub mod call_list;
 pub(crate) mod cpu_or_cluster;
+pub(crate) mod device_usage;
 pub mod dispatch_overhead;
 pub mod energy_model;
 mod hand_overs;

@@ -3,6 +3,7 @@
 //! [`Kind::description`] has everything that the three formats say of an event. They are written by hand from their
 //! specifications, so that nothing here is shared with the readers.
 
+pub mod devices;
 pub mod perfetto;
 pub mod random;
 pub mod text;
@@ -103,6 +104,8 @@ pub enum Kind {
     Binder(u32, bool, u32),
     /// `binder_transaction_received`: id.
     BinderReceived(u32),
+    /// An event of a device's queue.
+    Device(devices::DeviceEvent),
     /// An event that no reader knows.
     Unknown(u32),
 }
@@ -139,6 +142,8 @@ pub enum Value {
     Word(i64),
     /// Number of 8 bytes.
     Long(i64),
+    /// Address of 8 bytes.
+    Address(u64),
     /// Text of 16 bytes.
     Name(String),
     /// Text at the end of the record.
@@ -312,6 +317,7 @@ impl Kind {
                 format!("transaction={id}"),
                 vec![word("debug_id", 1, *id)],
             ),
+            Self::Device(event) => event.description(),
             Self::Unknown(value) => {
                 of("ipi_raise", 74, format!("value={value}"), vec![word("value", 1, *value)])
             }

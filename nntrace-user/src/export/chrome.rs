@@ -11,7 +11,7 @@ use nntrace_common::record::Record;
 use super::{
     ThreadName,
     swimlane::{
-        self, Clocks, CounterValue, Counters, Encode, Flow, Group, Label, ThreadTrack, Value,
+        self, Clocks, CounterValue, Counters, Encode, EventOfDevice, Flow, Group, Label, ThreadTrack, Value,
         layout::{self, ProcessTracks},
     },
 };
@@ -186,6 +186,9 @@ impl<W: Write> Encode<W> for Encoder<W> {
 
     // Chrome's format has no tracks of CPUs; the counters of clusters show their states.
     fn power(&mut self, _: &Record) {}
+
+    // Nor of devices.
+    fn device(&mut self, _: &EventOfDevice<'_>) {}
 
     fn finish(self) -> io::Result<W> {
         self.failure.map_or(Ok(self.out), Err)

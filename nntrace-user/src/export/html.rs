@@ -5,6 +5,7 @@
 //! is in it as JSON, in which no text can end the element that it stands in; scripts set texts as texts only, and the
 //! page's policy allows these scripts and styles by their hashes and nothing else, the network least of all.
 
+mod devices;
 mod histograms;
 mod lanes;
 mod power;
@@ -17,7 +18,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 pub use self::sections::{Sections, SharedSections, Shown, observer};
-use self::{histograms::Bin, lanes::Swimlane, power::PowerLane};
+use self::{devices::DeviceLanes, histograms::Bin, lanes::Swimlane, power::PowerLane};
 use super::ThreadName;
 use crate::{
     model::{Findings, timeline::Timelines},
@@ -32,7 +33,7 @@ use crate::{
 const PAGE: &str = include_str!("html/page/report.html");
 const STYLE: &str = include_str!("html/page/report.css");
 /// Scripts, in the order in which they build on each other.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("html/page/data.js"),
     include_str!("html/page/format.js"),
     include_str!("html/page/elements.js"),
@@ -40,9 +41,11 @@ const SCRIPTS: [&str; 12] = [
     include_str!("html/page/head.js"),
     include_str!("html/page/rows.js"),
     include_str!("html/page/painter.js"),
+    include_str!("html/page/devices.js"),
     include_str!("html/page/swimlane.js"),
     include_str!("html/page/marks.js"),
     include_str!("html/page/tokens.js"),
+    include_str!("html/page/usage.js"),
     include_str!("html/page/power.js"),
     include_str!("html/page/report.js"),
 ];
@@ -86,6 +89,7 @@ struct Data<'a> {
     headline: Vec<String>,
     swimlane: Swimlane<'a>,
     power: Vec<PowerLane<'a>>,
+    devices: DeviceLanes,
 }
 
 /// Returns the report.
@@ -109,6 +113,7 @@ pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
         headline: Headline::of(snapshot, main_function(&snapshot.functions)).lines(),
         swimlane: Swimlane::new(findings, sections, threads),
         power: timelines.map(|timelines| power::lanes(snapshot, timelines)).unwrap_or_default(),
+        devices: DeviceLanes::new(findings),
     };
     let script = SCRIPTS.join("\n");
     let policy = format!(

@@ -5,8 +5,9 @@
 //!
 //! A trace is its head, which describes clocks and tracks, and the events after it.
 
+mod device_events;
+mod kernel_events;
 mod packets;
-mod power_events;
 #[cfg(test)]
 mod tests;
 mod tracks;
@@ -17,12 +18,12 @@ use bytes::Bytes;
 use nntrace_common::record::Record;
 
 use self::{
+    kernel_events::KernelEvents,
     packets::{Packets, event, write_packet},
-    power_events::PowerEvents,
 };
 use super::{
     ThreadName,
-    swimlane::{self, Clocks, CounterValue, Counters, Encode, Label, ThreadTrack},
+    swimlane::{self, Clocks, CounterValue, Counters, Encode, EventOfDevice, Label, ThreadTrack},
 };
 use crate::{
     model::Findings,
@@ -64,7 +65,7 @@ impl swimlane::Format for Format {
 /// Encoder of events as packets.
 pub struct Encoder<W> {
     packets: Packets<W>,
-    power: PowerEvents,
+    kernel_events: KernelEvents,
     /// Last track, and its number.
     last: Option<(ThreadTrack, u64)>,
 }
@@ -85,7 +86,7 @@ impl<W: Write> Encode<W> for Encoder<W> {
             clocks.map_or(0, |clocks| clocks.boottime_ns.wrapping_sub(clocks.monotonic_ns).cast_signed());
         Self {
             packets: Packets::new(out, clocks.map(|_| MONOTONIC)),
-            power: PowerEvents::new(to_boottime),
+            kernel_events: KernelEvents::new(to_boottime),
             last: None,
         }
     }
@@ -121,12 +122,16 @@ impl<W: Write> Encode<W> for Encoder<W> {
     }
 
     fn power(&mut self, record: &Record) {
-        self.power.take(record, &mut self.packets);
+        self.kernel_events.take(record, &mut self.packets);
+    }
+
+    fn device(&mut self, event: &EventOfDevice<'_>) {
+        self.kernel_events.device(event, &mut self.packets);
     }
 
     fn finish(self) -> io::Result<W> {
-        let Self { mut packets, power, .. } = self;
-        power.finish(&mut packets);
+        let Self { mut packets, kernel_events, .. } = self;
+        kernel_events.finish(&mut packets);
         packets.finish()
     }
 }

@@ -33,7 +33,7 @@ use self::{
 };
 pub use self::{
     counters::{CounterValue, Counters},
-    encoder::{Encode, Flow, Format, Label, ThreadTrack, Value},
+    encoder::{Encode, EventOfDevice, Flow, Format, Label, ThreadTrack, Value},
 };
 use super::ThreadName;
 use crate::model::{
@@ -205,8 +205,12 @@ impl<F: Format, W: Write, T: FnMut(&Section<'_>)> Observe for EventObserver<F, W
         self.sections.input(input, names);
         let mut events = self.events.borrow_mut();
         let Some(events) = &mut *events else { return };
-        if let Input::Record(record) = input {
-            events.power(record);
+        match input {
+            Input::Record(record) => events.power(record),
+            &Input::Device { event, time, cpu, submitter, .. } => {
+                events.encoder.device(&EventOfDevice { event, time, cpu, tid: submitter.tid });
+            }
+            _ => {}
         }
     }
 }

@@ -135,7 +135,7 @@ impl Check {
 const POWER_EVENTS: &str = "power events";
 
 /// All checks, in the order in which they run and are shown.
-const CHECKS: [Check; 18] = [
+const CHECKS: [Check; 19] = [
     Check::required("privileges", "loading and attaching kernel programs", |_| host_checks::privileges()),
     Check::required("kernel programs", "everything that is measured live", KernelSide::programs),
     Check::required("uprobes", "marks, functions of engines, --call", KernelSide::uprobes),
@@ -170,6 +170,9 @@ const CHECKS: [Check; 18] = [
         host_checks::counters()
     }),
     Check::optional("power rails", "--rails: energy that sensors measured", |_| host_checks::rails()),
+    Check::optional("use of devices", "how busy accelerators and GPUs were, and with whose work", |_| {
+        host_checks::devices()
+    }),
 ];
 
 /// Tries everything that a run can use on this machine. Kernel programs are loaded and attached for some milliseconds each; no

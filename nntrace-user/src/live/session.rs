@@ -26,6 +26,7 @@ use super::{
     driver_calls::{DriverCalls, DriverSelection},
     engine_probes::{EngineError, EngineOptions, EngineProbes},
     express::{Express, ExpressLane, offers::Offers},
+    host_readers::{HostReaders, HostReadings},
     kernel::{Kernel, KernelError, KernelOptions, has_uprobes},
     kernel_comparison::Verifier,
     known_hidl_calls,
@@ -33,7 +34,6 @@ use super::{
     other_power_events::Baseline,
     perf_events::{PerfCounters, PerfEvent, PerfEventError},
     probes::{MissedSince, Placement, Probes},
-    rails::RailReader,
     ring_drain::Rings,
     stop_guard::StopGuard,
     sysfs,
@@ -49,7 +49,6 @@ use crate::model::{
     input::Observer,
     limits::Limits,
     opened_files::FileObserver,
-    rails::Rails,
     run_facts::{Evidence, ProbedEngine, ProcessLabel, Verify},
 };
 
@@ -105,8 +104,8 @@ pub struct SessionOptions {
     pub topology: Option<Topology>,
     /// Energy model of CPUs and clusters, if energy is estimated.
     pub energy_model: Option<EnergyModel>,
-    /// Reader of the host's rails, if their energy is measured.
-    pub rails: Option<RailReader>,
+    /// Readers of what the host measures beside events.
+    pub readers: HostReaders,
     /// Questions about the causes of work.
     pub questions: Questions,
     /// Limits of the tables.
@@ -185,10 +184,10 @@ pub struct Session {
     most_labels: usize,
     topology: Topology,
     energy_model: Option<EnergyModel>,
-    /// Reader of the rails, until the window is over.
-    rails: Option<RailReader>,
-    /// Energy of the rails, once the window is over.
-    measured: Option<Rails>,
+    /// Readers of the host, until the window is over.
+    readers: Option<HostReaders>,
+    /// What they read, once the window is over.
+    measured: Option<HostReadings>,
     /// State of the CPUs at the begin of the window.
     initial: InitialState,
     evidence: Baseline,
@@ -303,7 +302,7 @@ impl Session {
             evidence: Baseline::default(),
             topology,
             energy_model: options.energy_model,
-            rails: options.rails,
+            readers: Some(options.readers),
             measured: None,
             model,
             thread_names: BTreeMap::new(),

@@ -10,6 +10,8 @@ use super::{
     app_reports,
     cluster_residency::ClusterResidency,
     cpu_residency::CpuResidency,
+    device_usage::DeviceUsage,
+    devices::Devices,
     energy::EnergyModel,
     idle_stays::IdleStays,
     initial_state::{InitialCpu, InitialState},
@@ -30,6 +32,8 @@ pub struct Findings<'a> {
     pub(crate) marks: &'a Marks,
     /// Exact sums.
     pub(crate) sums: Sums,
+    /// Accelerators and GPUs.
+    pub(crate) devices: &'a Devices,
     /// How CPUs belong together.
     pub(crate) topology: &'a Topology,
     /// State of the CPUs at the begin of the window.
@@ -60,6 +64,8 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) energy_model: Option<&'a EnergyModel>,
     /// Measured energy of the host's rails; `None` where it was not looked for.
     pub(crate) rails: Option<Rails>,
+    /// Use of accelerators and GPUs; `None` where it was not looked for.
+    pub(crate) device_usage: Option<DeviceUsage>,
     /// Counters of the kernel about power, beside its events; `None` in a replay.
     pub(crate) evidence: Option<Evidence>,
     /// Our totals against the kernel's, where that was asked for.
@@ -124,6 +130,7 @@ impl Model {
             run,
             marks: &self.marks,
             sums,
+            devices: &self.devices,
             topology: self.power.topology(),
             initial_state: self.power.initial_state(),
             idle_stays: self.power.idle_stays(),

@@ -23,6 +23,29 @@ pub(crate) struct Times {
     most: u64,
 }
 
+/// Durations and their sum.
+#[derive(Clone, Debug)]
+pub(crate) struct Durations {
+    /// Their distribution.
+    pub(crate) times: Times,
+    /// Their sum, ns.
+    pub(crate) total_ns: u64,
+}
+
+impl Default for Durations {
+    fn default() -> Self {
+        Self { times: Times::new(MANY_DIGITS), total_ns: 0 }
+    }
+}
+
+impl Durations {
+    /// Adds a duration, ns.
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.times.record(ns);
+        self.total_ns = self.total_ns.saturating_add(ns);
+    }
+}
+
 impl Times {
     /// An empty histogram that keeps this many digits.
     #[must_use]

@@ -9,6 +9,7 @@ use nntrace_common::{
 use super::{
     calls::{Call, CallDefinition},
     causality::Origin,
+    devices::{event::DeviceEvent, job::Submitter},
     function_names::Names,
     initial_state::InitialState,
     scheduling::Found,
@@ -86,6 +87,24 @@ pub(crate) enum Input<'a> {
         initial: &'a InitialState,
         /// Whether the sequence of states is kept.
         with_timelines: bool,
+    },
+    /// [`Model::device`](super::Model::device).
+    Device {
+        /// Event.
+        event: &'a DeviceEvent<'a>,
+        /// Time, ns.
+        time: u64,
+        /// CPU that it happened on.
+        cpu: u32,
+        /// Thread that it happened in.
+        submitter: Submitter,
+        /// Name of the thread.
+        comm: &'a [u8],
+    },
+    /// [`Model::lose_devices`](super::Model::lose_devices).
+    DevicesLost {
+        /// Time by which events were lost, ns.
+        time: u64,
     },
     /// [`Model::forget_names`](super::Model::forget_names), where it forgot some.
     NamesForgotten {

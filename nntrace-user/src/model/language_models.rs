@@ -16,10 +16,7 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::{
-    histogram::{MANY_DIGITS, Times},
-    limits::Limits,
-};
+use super::{histogram::Durations, limits::Limits};
 
 /// Longest pause inside of a prompt, as a part of the batch before it.
 const MOST_PAUSE: u64 = 10;
@@ -56,15 +53,6 @@ pub(crate) struct TokenTimes {
     pub(crate) first_token: Durations,
     /// Times from the end of a batch to that of the step after it, with what the program did between them.
     pub(crate) between_tokens: Durations,
-}
-
-/// Durations and their sum.
-#[derive(Clone, Debug)]
-pub(crate) struct Durations {
-    /// Their distribution.
-    pub(crate) times: Times,
-    /// Their sum, ns.
-    pub(crate) total_ns: u64,
 }
 
 /// Request of a thread.
@@ -189,19 +177,6 @@ impl Request {
         let pause = begin.saturating_sub(self.end);
         let goes_on = self.prompt.filter(|prompt| pause <= prompt.last_ns / MOST_PAUSE);
         goes_on.map_or(begin, |prompt| prompt.begin)
-    }
-}
-
-impl Default for Durations {
-    fn default() -> Self {
-        Self { times: Times::new(MANY_DIGITS), total_ns: 0 }
-    }
-}
-
-impl Durations {
-    fn record(&mut self, ns: u64) {
-        self.times.record(ns);
-        self.total_ns = self.total_ns.saturating_add(ns);
     }
 }
 

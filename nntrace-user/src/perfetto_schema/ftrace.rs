@@ -79,6 +79,15 @@ pub(crate) struct FtraceEvent {
     pub(crate) other: Option<(u32, Bytes)>,
 }
 
+/// Message of an event: its number in `FtraceEvent`, and its fields with the names that the kernel gives them.
+#[derive(Clone, Copy)]
+pub(crate) struct EventMessage {
+    /// Number of the event.
+    pub(crate) number: u32,
+    /// Numbers and names of its fields.
+    pub(crate) fields: &'static [(u32, &'static str)],
+}
+
 /// Numbers of the fields of an event.
 const TIMESTAMP: u32 = 1;
 const PID: u32 = 2;

@@ -77,6 +77,8 @@ impl EventBlock {
             Input::Record(Record::Idle(event)) => self.power(Kind::Idle, number, event),
             Input::Record(Record::Frequency(event)) => self.power(Kind::Frequency, number, event),
             Input::Record(Record::Hotplug(event)) => self.power(Kind::Hotplug, number, event),
+            // Of traces alone: no run that is recorded has them.
+            Input::Device { .. } | Input::DevicesLost { .. } => return,
             _ => self.rare(number, input, names, unnamed),
         }
         self.events += 1;
@@ -87,7 +89,7 @@ impl EventBlock {
         match *input {
             Input::Record(record) => self.record(number, record, names, unnamed),
             // Not here: above.
-            Input::SpanAnywhere(_) => {}
+            Input::SpanAnywhere(_) | Input::Device { .. } | Input::DevicesLost { .. } => {}
             Input::ThreadMarked { tgid, tid } => {
                 self.head(Kind::ThreadMarked, number);
                 self.numbers(&[tgid, tid]);

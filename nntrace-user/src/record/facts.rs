@@ -28,6 +28,7 @@ use crate::model::{
     app_report_sums::{ReportSums, SectionSum},
     causality::Questions,
     cpu_residency::CpuResidency,
+    device_usage::DeviceUsage,
     energy::EnergyModel,
     findings::Sums,
     initial_state::{FrequencySource, IdleSource},
@@ -96,6 +97,9 @@ pub(super) struct Checkpoint {
     /// Measured energy of the host's rails; `None` where it was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rails: Option<Rails>,
+    /// Use of accelerators and GPUs; `None` where it was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) device_usage: Option<DeviceUsage>,
     /// Counters of the kernel about power.
     pub(super) evidence: Option<Evidence>,
     /// Comparison with the kernel's totals.
@@ -283,6 +287,7 @@ impl Checkpoint {
             threads: threads.collect(),
             energy_model: facts.energy_model.cloned(),
             rails: facts.rails.clone(),
+            device_usage: facts.device_usage.clone(),
             evidence: facts.evidence.clone(),
             verify: facts.verify.clone(),
             perf_counts: facts.perf_counts.clone(),

@@ -93,6 +93,7 @@ pub(super) fn recorded(spans: &[SpanRecord], forks: &[(u64, u32, u32)]) -> TempD
         thread_names: None,
         energy_model: None,
         rails: None,
+        device_usage: None,
         evidence: None,
         verify: None,
         perf_counts: None,

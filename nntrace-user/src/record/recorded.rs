@@ -278,8 +278,9 @@ impl Recorded {
             threads: Cow::Borrowed(&self.threads),
             thread_names: None,
             energy_model: self.energy_model.as_ref(),
-            // Rails and counters of the kernel are of the whole run.
+            // Rails, devices and counters of the kernel are of the whole run.
             rails: state.rails.clone().filter(|_| is_whole),
+            device_usage: state.device_usage.clone().filter(|_| is_whole),
             evidence: state.evidence.clone().filter(|_| is_whole),
             verify: state.verify.clone().filter(|_| is_whole),
             perf_counts: state.perf_counts.clone().filter(|_| is_whole),

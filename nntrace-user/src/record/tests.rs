@@ -106,6 +106,7 @@ fn findings<'a>(
         thread_names: None,
         energy_model: None,
         rails: None,
+        device_usage: None,
         evidence: None,
         verify: None,
         perf_counts: None,

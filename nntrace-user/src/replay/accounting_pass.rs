@@ -243,6 +243,7 @@ impl Pass {
         if self.concerns(gap) {
             let first = self.survey.extent().map_or(0, |(first, _)| first);
             self.results.model.diagnostics.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
+            self.results.model.lose_devices(now);
             let scheduling = self.results.model.scheduling.as_mut();
             if let Some(scheduling) = scheduling.filter(|scheduling| !scheduling.is_empty()) {
                 scheduling.lost(cpu, now);

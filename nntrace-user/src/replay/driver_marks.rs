@@ -7,23 +7,23 @@
 
 use std::io::Write as _;
 
-use super::kernel_events::Message;
+use crate::perfetto_schema::ftrace::EventMessage;
 
 /// Name of these events.
 pub(crate) const NAME: &[u8] = b"tracing_mark_write";
 
 /// Perfetto's messages for them.
-const MESSAGES: [Message; 7] = [
-    Message { number: 80, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN)] },
-    Message {
+const MESSAGES: [EventMessage; 7] = [
+    EventMessage { number: 80, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN)] },
+    EventMessage {
         number: 333,
         fields: &[(1, PID), (2, "trace_name"), (3, "trace_type"), (4, VALUE), (5, BEGIN)],
     },
-    Message { number: 348, fields: &[(1, PID), (2, "trace_name"), (3, "type"), (4, VALUE)] },
-    Message { number: 349, fields: &[(1, PID), (4, "name"), (5, "type"), (6, VALUE)] },
-    Message { number: 350, fields: &[(1, "name"), (2, PID), (3, "type"), (4, VALUE)] },
-    Message { number: 467, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN), (6, "type"), (7, VALUE)] },
-    Message {
+    EventMessage { number: 348, fields: &[(1, PID), (2, "trace_name"), (3, "type"), (4, VALUE)] },
+    EventMessage { number: 349, fields: &[(1, PID), (4, "name"), (5, "type"), (6, VALUE)] },
+    EventMessage { number: 350, fields: &[(1, "name"), (2, PID), (3, "type"), (4, VALUE)] },
+    EventMessage { number: 467, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN), (6, "type"), (7, VALUE)] },
+    EventMessage {
         number: 484,
         fields: &[(1, PID), (2, "trace_name"), (3, BEGIN), (4, "trace_type"), (5, VALUE)],
     },
@@ -43,7 +43,7 @@ pub(crate) enum Value<'a> {
 }
 
 /// Returns Perfetto's message for such an event, by its number.
-pub(crate) fn message(number: u32) -> Option<&'static Message> {
+pub(crate) fn message(number: u32) -> Option<&'static EventMessage> {
     MESSAGES.iter().find(|message| message.number == number)
 }
 

@@ -7,7 +7,7 @@
 //! Source of the numbers: `protos/perfetto/trace/ftrace/` of Perfetto.
 
 use super::{
-    binder, fork_exit,
+    binder, device_events, fork_exit,
     fork_exit::TaskEvent,
     frequency_limits::{self, Limit},
     ftrace, hotplug,
@@ -16,7 +16,10 @@ use super::{
     sched::SchedEvent,
     window_markers::{self, Marker},
 };
-use crate::model::causality::hand_overs::BinderEvent;
+use crate::{
+    model::{causality::hand_overs::BinderEvent, devices::event::DeviceEvent},
+    perfetto_schema::{device_events as schema, ftrace::EventMessage},
+};
 
 /// Kernel event with its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +34,8 @@ pub(crate) enum KernelEvent<'a> {
     Limit(Limit),
     /// A transaction of the binder driver.
     Binder(BinderEvent),
+    /// An event of the queue of a device.
+    Device(DeviceEvent<'a>),
     /// An idle state of a CPU; `u32::MAX` where it leaves one.
     Idle {
         /// Idle state.
@@ -62,20 +67,12 @@ pub(crate) enum Reading<'a> {
     Unknown,
 }
 
-/// Perfetto's message for an event: its number, and its fields with the names that the kernel gives them.
-pub(crate) struct Message {
-    /// Number of the event in `FtraceEvent`.
-    pub number: u32,
-    /// Numbers and names of its fields.
-    pub fields: &'static [(u32, &'static str)],
-}
-
 /// Row of the table.
 pub(crate) struct Row {
     /// Name of the event.
     pub name: &'static str,
     /// Perfetto's message, where it has one that is not read otherwise (`perfetto/ftrace_bundles.rs`).
-    pub message: Option<Message>,
+    pub message: Option<EventMessage>,
     read: for<'a> fn(&'a [u8]) -> Option<KernelEvent<'a>>,
 }
 
@@ -87,12 +84,17 @@ const fn row(name: &'static str, read: for<'a> fn(&'a [u8]) -> Option<KernelEven
 impl Row {
     /// Adds Perfetto's message.
     const fn with(self, number: u32, fields: &'static [(u32, &'static str)]) -> Self {
-        Self { message: Some(Message { number, fields }), ..self }
+        self.with_message(EventMessage { number, fields })
+    }
+
+    /// Adds Perfetto's message.
+    const fn with_message(self, message: EventMessage) -> Self {
+        Self { message: Some(message), ..self }
     }
 }
 
 /// All events that a replay reads, the frequent ones first.
-static ROWS: [Row; 29] = [
+static ROWS: [Row; 39] = [
     row("sched_switch", |fields| sched::switch(fields).map(KernelEvent::Sched)),
     row("sched_waking", |fields| sched::woken(fields).map(KernelEvent::Sched)),
     row("sched_wakeup", |fields| sched::woken(fields).map(KernelEvent::Sched)),
@@ -116,6 +118,26 @@ static ROWS: [Row; 29] = [
     // Android's kernels 3.x and 4.x.
     row("sched_cpu_hotplug", |fields| hotplug::android(fields).map(KernelEvent::Hotplug))
         .with(19, &[(1, "affected_cpu"), (2, "error"), (3, "status")]),
+    row("drm_sched_job_queue", |fields| device_events::queued(fields).map(KernelEvent::Device))
+        .with_message(schema::QUEUE),
+    row("drm_sched_job_run", |fields| device_events::handed_over(fields).map(KernelEvent::Device))
+        .with_message(schema::RUN),
+    row("drm_sched_job_done", |fields| device_events::done(fields).map(KernelEvent::Device))
+        .with_message(schema::DONE),
+    row("drm_sched_job_add_dep", |fields| device_events::depends(fields).map(KernelEvent::Device))
+        .with_message(schema::ADD_DEPENDENCY),
+    row("drm_sched_job_unschedulable", |fields| device_events::blocked(fields).map(KernelEvent::Device))
+        .with_message(schema::UNSCHEDULABLE),
+    // Linux before 6.17.
+    row("drm_sched_job", |fields| device_events::queued(fields).map(KernelEvent::Device))
+        .with_message(schema::QUEUE_BY_ADDRESS),
+    row("drm_run_job", |fields| device_events::handed_over(fields).map(KernelEvent::Device))
+        .with_message(schema::RUN_BY_ADDRESS),
+    row("drm_sched_process_job", |fields| device_events::done(fields).map(KernelEvent::Device))
+        .with_message(schema::DONE_BY_ADDRESS),
+    row("drm_sched_job_wait_dep", |fields| device_events::blocked_by_id(fields).map(KernelEvent::Device)),
+    row("dma_fence_signaled", |fields| device_events::signaled(fields).map(KernelEvent::Device))
+        .with_message(schema::FENCE_SIGNALED),
     // Linux before 2.6.38, and later ones with CONFIG_EVENT_POWER_TRACING_DEPRECATED.
     row("power_start", power_start),
     row("power_end", power_end),
@@ -138,7 +160,7 @@ pub(crate) fn row_of(name: &[u8]) -> Option<&'static Row> {
 }
 
 /// Returns the row of the event that has this number in Perfetto's `FtraceEvent`.
-pub(crate) fn row_of_message(number: u32) -> Option<(&'static Row, &'static Message)> {
+pub(crate) fn row_of_message(number: u32) -> Option<(&'static Row, &'static EventMessage)> {
     ROWS.iter().find_map(|row| {
         let message = row.message.as_ref().filter(|message| message.number == number)?;
         Some((row, message))

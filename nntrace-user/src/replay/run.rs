@@ -254,6 +254,7 @@ impl Replayed {
             thread_names: Some(&self.thread_names),
             energy_model: self.energy_model.as_ref(),
             rails: None,
+            device_usage: None,
             evidence: None,
             verify: None,
             perf_counts: None,

@@ -15,6 +15,7 @@ use crate::model::{
     Marks,
     begin_parsing::Begins,
     causality::{Causality, Origin},
+    devices::job::Submitter,
     diagnostics::DiagnosticCounts,
     function_names::Names,
     input::{Input, Observer},
@@ -219,6 +220,21 @@ impl ThreadStacks {
         };
         let thread = &self.threads[number];
         Origin { pid: thread.process(), tid: thread.tid, depth: thread.marks.stack().innermost(), sequence }
+    }
+
+    /// Returns the thread of an event and the innermost section that it is in. Of a thread without marks that the trace has no
+    /// process of, the process is its own id.
+    pub(crate) fn submitter(&self, event: &Event<'_>) -> Submitter {
+        let twin = event.tgid.and_then(|tgid| self.twins.get(&(event.tid, tgid)));
+        let tid = *twin.unwrap_or(&event.tid);
+        let thread = self.slot(tid).map(|number| &self.threads[number]);
+        let thread = thread.filter(|thread| event.tgid.is_none_or(|tgid| tgid == thread.process()));
+        let innermost = thread.and_then(|thread| thread.marks.stack().open_frames().last());
+        Submitter {
+            pid: event.tgid.or_else(|| thread.map(Thread::process)).unwrap_or(tid),
+            tid,
+            section: innermost.and_then(|(_, frame)| Some((frame.tag()?, frame.name))),
+        }
     }
 
     /// Returns the names of open sections.

@@ -1,6 +1,7 @@
 //! The snapshot of what the model found.
 
 mod causality;
+mod devices;
 mod dispatch_overhead;
 mod energy;
 mod full_kernel_tables;
@@ -38,6 +39,7 @@ impl Snapshot {
             details: if found.run.with_details { found.details() } else { Vec::new() },
             unfinished: found.unfinished_rows(),
             language_models: found.language_models(),
+            devices: found.devices(),
             iterations: found.iterations(),
             accounts: found.accounts(),
             groups: found.groups(),
@@ -55,12 +57,19 @@ impl Snapshot {
             clusters: found.clusters(),
             energy,
             rails: found.run.rails.clone().filter(|rails| !rails.is_empty()),
+            device_usage: found.run.device_usage.clone().filter(|usage| !usage.is_empty()),
             evidence: found.run.evidence.clone(),
             verify: found.run.verify.clone(),
             overhead: found.run.overhead.clone(),
             loss: Loss { summed: found.summed(), ..found.run.loss.clone() },
             diagnostics: found.diagnostics(),
-            notes: [found.run.notes.clone(), found.causality_notes(), found.notes_on_room()].concat(),
+            notes: [
+                found.run.notes.clone(),
+                found.causality_notes(),
+                found.notes_on_devices(),
+                found.notes_on_room(),
+            ]
+            .concat(),
         }
     }
 }

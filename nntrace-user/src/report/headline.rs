@@ -1,13 +1,19 @@
-//! The headline of a run: its work, how long that took, what a user of a language model waited for, and the energy.
+//! The headline of a run: its work, how long that took, what a user of a language model waited for, how busy devices were, and
+//! the energy.
+
+use std::cmp::Reverse;
 
 use nntrace_common::layer::Tag;
 use serde::Serialize;
 
 use super::{
     incomplete_figures::Figures,
-    number_format::{count, duration_ns, energy, known_energy, per_second},
-    snapshot::{FunctionRow, LanguageModelRow, ResultUnit, Snapshot},
+    number_format::{count, duration_ns, energy, known_energy, per_second, percent},
+    snapshot::{DeviceRow, FunctionRow, LanguageModelRow, ResultUnit, Snapshot},
 };
+
+/// Rings that have lines at most.
+const MOST_DEVICES: usize = 4;
 
 /// The headline of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +25,9 @@ pub(crate) struct Headline {
     /// Prompts and tokens by process.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     language_models: Vec<LanguageModelRow>,
+    /// Rings of accelerators and GPUs, the busiest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<DeviceRow>,
     /// `None` without an energy model.
     energy: Option<Energy>,
     /// Whether records were lost, so that figures are too small.
@@ -72,10 +81,13 @@ impl Headline {
             total_max: energy.total_max,
             per_execution: work.as_ref().map(|work| energy.total / work.count as f64),
         });
+        let mut devices = snapshot.devices.clone();
+        devices.sort_by_key(|row| Reverse(row.busy_ns));
         Self {
             window_ns: snapshot.window.length_ns(),
             work,
             language_models: snapshot.language_models.clone(),
+            devices,
             energy,
             is_incomplete: snapshot.loss.makes_incomplete("functions"),
         }
@@ -99,8 +111,8 @@ impl Headline {
     /// Returns the headline as lines for people.
     #[must_use]
     pub(crate) fn lines(&self) -> Vec<String> {
-        let Some(work) = &self.work else { return vec!["no marked section ended".to_owned()] };
-        let mut lines = vec![self.work_line(work)];
+        let no_work = || "no marked section ended".to_owned();
+        let mut lines = vec![self.work.as_ref().map_or_else(no_work, |work| self.work_line(work))];
         for row in &self.language_models {
             let process = match self.language_models.len() {
                 1 => String::new(),
@@ -108,7 +120,8 @@ impl Headline {
             };
             lines.extend(tokens(row, self.figures()).map(|line| process.clone() + &line));
         }
-        lines.extend(self.energy.as_ref().map(energy_line));
+        lines.extend(self.devices.iter().take(MOST_DEVICES).map(|row| device_line(row, self.window_ns)));
+        lines.extend(self.energy.as_ref().filter(|_| self.work.is_some()).map(energy_line));
         lines
     }
 
@@ -135,6 +148,26 @@ fn energy_line(all: &Energy) -> String {
         energy(all.total_min, all.unit),
         energy(all.total_max, all.unit)
     )
+}
+
+/// Returns how busy a ring was, and with jobs of whom.
+fn device_line(row: &DeviceRow, window_ns: u64) -> String {
+    let busy = percent(row.busy_ns, window_ns);
+    let jobs = row.jobs();
+    let unit = if jobs == 1 { "job" } else { "jobs" };
+    let known = row.processes.iter().filter_map(|process| Some((process.pid?, process)));
+    let mut of: Vec<String> = known
+        .take(3)
+        .map(|(pid, process)| {
+            let share = percent(process.running_ns, row.busy_ns);
+            format!("{} ({pid}) {share}", if process.comm.is_empty() { "process" } else { &process.comm })
+        })
+        .collect();
+    if row.processes.len() > of.len() {
+        of.push("others".into());
+    }
+    let of = if of.is_empty() { String::new() } else { format!(", by {}", of.join(", ")) };
+    format!("{} was busy {busy} of the time: {} {unit}{of}", row.name(), count(jobs))
 }
 
 /// Returns what a user of a language model waits for: a line for prompts, a line for decoding.
@@ -178,6 +211,18 @@ fn tokens(row: &LanguageModelRow, figures: Figures) -> impl Iterator<Item = Stri
 mod tests {
     use super::*;
     use crate::report::snapshot::DurationsRow;
+
+    #[test]
+    fn devices_name_the_processes_that_kept_them_busy() {
+        let lines = DeviceRow::samples().iter().map(|row| device_line(row, 100_000_000)).collect::<Vec<_>>();
+        assert_eq!(
+            lines,
+            [
+                "fdab0000.npu rknn was busy 33.0% of the time: 81 jobs, by camera (812) 90.9%, others",
+                "pp was busy 30.0% of the time: 80 jobs, by camera (812) 100%",
+            ]
+        );
+    }
 
     #[test]
     fn what_is_not_known_of_tokens_is_left_out() {

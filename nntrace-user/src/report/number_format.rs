@@ -103,6 +103,21 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// An amount of memory: `512 B`, `4 KiB`, `16.1 MiB`.
+#[must_use]
+pub(crate) fn bytes(bytes: u64) -> String {
+    for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        if bytes >= 1 << shift {
+            let tenths = (u128::from(bytes) * 10 + (1 << (shift - 1))) >> shift;
+            return match tenths % 10 {
+                0 => format!("{} {unit}", tenths / 10),
+                tenth => format!("{}.{tenth} {unit}", tenths / 10),
+            };
+        }
+    }
+    format!("{bytes} B")
+}
+
 /// A frequency: `1.80 GHz`, `600 MHz`.
 #[must_use]
 pub(crate) fn khz(khz: u32) -> String {

@@ -4,6 +4,7 @@
 //! fields here is the order in the file.
 
 mod causality;
+mod devices;
 mod dispatch_overhead;
 mod energy;
 mod function_details;
@@ -29,6 +30,7 @@ pub use causality::{
     AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts, MissingRow, SiteRow,
     StatesRow,
 };
+pub use devices::{DeviceProcessRow, DeviceRow, DeviceSectionRow};
 pub use dispatch_overhead::{ClusterOverheadRow, DispatchOverheadRow};
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, PhaseEnergyRow, UnpricedRow};
 pub use function_details::{FunctionDetails, FunctionThreadRow, SlowCallRow};
@@ -52,6 +54,7 @@ pub use usage::{
 };
 
 pub use crate::model::{
+    device_usage::{DeviceUsage, DeviceUser, EngineUser, UsageSource, UsedDevice, UsedEngine},
     energy::ResultUnit,
     initial_state::{FrequencySource, IdleSource},
     layer_phase_times::{TableRow, TimesByLayer},
@@ -103,6 +106,9 @@ pub struct Snapshot {
     /// Prompts and tokens of language models, by process; where executions name their tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub language_models: Vec<LanguageModelRow>,
+    /// Jobs of accelerators and GPUs by ring; where a trace has their events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceRow>,
     /// Iterations by function, where marks carry them or they were asked for.
     #[serde(default, deserialize_with = "iterations::of_either_form")]
     pub iterations: Vec<IterationRow>,
@@ -150,6 +156,9 @@ pub struct Snapshot {
     /// Measured energy of the host's power rails, beside the model's and never added to it; live, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rails: Option<Rails>,
+    /// Use of accelerators and GPUs by process, as their drivers count it; live, where there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_usage: Option<DeviceUsage>,
     /// Evidence of the kernel beside the events that times rest on; live only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,

@@ -1,6 +1,7 @@
 //! Plain tables: what stdout shows when it is no terminal.
 
 use super::{
+    device_usage,
     incomplete_figures::Figures,
     number_format::{self, or_unknown},
     probe_share, rails,
@@ -12,6 +13,7 @@ use super::{
 };
 
 mod causality;
+mod devices;
 mod energy;
 mod iterations;
 mod language_models;
@@ -28,6 +30,8 @@ pub fn render(snapshot: &Snapshot) -> Text {
     let mut text = Text::new();
     phases(&mut text, snapshot);
     language_models::table(&mut text, &snapshot.language_models, Figures::under(snapshot, "language_models"));
+    let window_ns = snapshot.window.length_ns();
+    devices::table(&mut text, &snapshot.devices, window_ns, Figures::under(snapshot, "devices"));
     top_functions(&mut text, snapshot);
     text += &details(snapshot);
     unfinished::table(&mut text, &snapshot.unfinished);
@@ -46,6 +50,9 @@ pub fn render(snapshot: &Snapshot) -> Text {
     energy::table(&mut text, snapshot.energy.as_ref(), Figures::under(snapshot, "energy"));
     if let Some(rails) = &snapshot.rails {
         text += &rails::table(rails);
+    }
+    if let Some(usage) = &snapshot.device_usage {
+        text += &device_usage::table(usage);
     }
     evidence(&mut text, snapshot);
     verify(&mut text, snapshot);

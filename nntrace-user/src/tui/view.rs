@@ -4,6 +4,7 @@ mod chart;
 mod concurrency;
 mod cpu_details;
 mod cpus;
+mod device_usage;
 mod energy;
 mod frame;
 mod function;

@@ -43,6 +43,7 @@ fn event(event: &super::Event) -> Message {
         let Some(number) = field.number else { continue };
         fields = match &field.value {
             Value::Word(value) | Value::Long(value) => fields.number(number, *value),
+            Value::Address(value) => fields.number(number, value.cast_signed()),
             Value::Name(text) | Value::Elsewhere(text) => fields.bytes(number, text.as_bytes()),
         };
     }

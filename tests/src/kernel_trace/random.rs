@@ -1,9 +1,12 @@
 //! Random traces of a machine: threads that mark, hand work over, sleep, wake each other, start and end on CPUs that idle,
-//! change their frequency, go offline and come back.
+//! change their frequency, go offline and come back, and devices that do jobs for them.
 
 use std::fmt::Write as _;
 
-use super::{Event, Kind, State, Task, Thread, Trace};
+use super::{
+    Event, Kind, State, Task, Thread, Trace,
+    devices::{DeviceEvent, Job},
+};
 use crate::trace::Random;
 
 const NAMES: [&str; 7] = [
@@ -45,7 +48,17 @@ struct Machine {
     handles: u64,
     iterations: u64,
     transactions: u32,
+    devices: Devices,
     events: Vec<Event>,
+}
+
+/// Jobs of devices.
+#[derive(Default)]
+struct Devices {
+    is_early: bool,
+    jobs: u32,
+    queued: Vec<Job>,
+    running: Vec<Job>,
 }
 
 /// Returns the trace of this seed, of about as many events.
@@ -62,6 +75,7 @@ pub fn trace(seed: u64, events: usize) -> Trace {
         handles: 0,
         iterations: 0,
         transactions: 0,
+        devices: Devices { is_early: seed.is_multiple_of(3), ..Devices::default() },
         events: Vec::new(),
     };
     for process in 1..=processes {
@@ -158,10 +172,48 @@ impl Machine {
         if self.percent(6) {
             return self.power(cpu);
         }
+        if self.percent(10) {
+            return self.device(cpu);
+        }
         match self.cpus[cpu].running {
             Some(worker) => self.run(cpu, worker),
             None => self.idle(cpu),
         }
+    }
+
+    /// A step of a device or of its scheduler, or a job for it.
+    fn device(&mut self, cpu: usize) {
+        let [queued, running] =
+            [self.devices.queued.len(), self.devices.running.len()].map(|count| self.pick(count));
+        let event = match self.random.below(10) {
+            0..=2 if self.cpus[cpu].running.is_some() => {
+                let Devices { is_early, jobs: number, .. } = self.devices;
+                let job = Job { number, ring: self.random.below(2) as u32, is_early };
+                self.devices.jobs += 1;
+                self.devices.queued.push(job);
+                DeviceEvent::Queue(job)
+            }
+            3..=5 if !self.devices.queued.is_empty() => {
+                let job = self.devices.queued.remove(queued);
+                self.devices.running.push(job);
+                DeviceEvent::Run(job)
+            }
+            6..=7 if !self.devices.running.is_empty() => {
+                DeviceEvent::Done(self.devices.running.remove(running))
+            }
+            8 if !self.devices.queued.is_empty() && !self.devices.is_early => {
+                let on = (20 + self.random.below(5) as u32, 1 + self.random.below(9) as u32);
+                let job = self.devices.queued[queued];
+                if self.percent(50) {
+                    DeviceEvent::AddDependency(job, on)
+                } else {
+                    DeviceEvent::Unschedulable(job, on)
+                }
+            }
+            9 => DeviceEvent::Signaled((23 + self.random.below(2) as u32, 1 + self.random.below(9) as u32)),
+            _ => return,
+        };
+        self.write(cpu, Kind::Device(event));
     }
 
     /// A step of the idle thread.

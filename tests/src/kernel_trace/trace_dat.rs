@@ -34,6 +34,7 @@ fn declaration(field: &Field) -> (String, usize) {
         Value::Elsewhere(_) => (format!("__data_loc char[] {name}"), 4),
         Value::Word(_) => (format!("int {name}"), 4),
         Value::Long(_) => (format!("long {name}"), 8),
+        Value::Address(_) => (format!("struct dma_fence * {name}"), 8),
         Value::Name(_) => (format!("char {name}[16]"), 16),
     }
 }
@@ -41,7 +42,8 @@ fn declaration(field: &Field) -> (String, usize) {
 fn format(name: &str, id: u16, fields: &[Field]) -> Format {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n");
     let mut line = |declaration: &str, offset: usize, size: usize| {
-        let _ = writeln!(text, "\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:1;");
+        let signed = u8::from(!declaration.contains('*'));
+        let _ = writeln!(text, "\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:{signed};");
     };
     for (declaration, offset, size) in COMMON {
         line(declaration, offset, size);
@@ -80,6 +82,7 @@ fn record(id: u16, event: &Event, fields: &[Field]) -> Vec<u8> {
             }
             Value::Word(value) => data.extend((*value as i32).to_le_bytes()),
             Value::Long(value) => data.extend(value.to_le_bytes()),
+            Value::Address(value) => data.extend(value.to_le_bytes()),
             Value::Name(text) => {
                 data.extend_from_slice(text.as_bytes());
                 data.resize(data.len() + 16 - text.len(), 0);

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use super::{
     Clocks, Format, Label,
+    kernel_events::KernelEvents,
     packets::{Packets, event, write_packet},
-    power_events::PowerEvents,
     tracks, write_head,
 };
 use crate::{
@@ -391,7 +391,7 @@ fn an_end_that_is_encoded_in_parts_is_the_same_packet() {
 #[test]
 fn events_of_cpus_do_not_pile_up() {
     let mut packets = Packets::new(Vec::new(), None);
-    let mut events = PowerEvents::new(0);
+    let mut events = KernelEvents::new(0);
     for time in 0..2_000 {
         let record =
             PowerRecord { kind: RecordKind::Idle as u32, cpu: time as u32 % 2, time, state: 0, lost: 0 };

@@ -8,7 +8,7 @@ use std::{
 use nntrace_common::record::Record;
 
 use super::{Clocks, Counters, ThreadName, counters::CounterValue};
-use crate::model::Findings;
+use crate::model::{Findings, devices::event::DeviceEvent};
 
 /// Format of swimlanes: a head, the events by an encoder, and a tail.
 pub trait Format {
@@ -64,6 +64,9 @@ pub trait Encode<W: Write> {
     /// Adds an event of an idle state, a frequency or hotplug, or a loss; other records are ignored.
     fn power(&mut self, record: &Record);
 
+    /// Adds an event of a device's queue.
+    fn device(&mut self, event: &EventOfDevice<'_>);
+
     /// Ends the events; returns what they were written to.
     ///
     /// # Errors
@@ -80,6 +83,14 @@ pub struct ThreadTrack {
     pub tid: u32,
     /// Number among the thread's tracks; 0 is its own.
     pub lane: u32,
+}
+
+/// Event of a device's queue, with its time (ns), and the CPU and the thread that it is of.
+pub struct EventOfDevice<'a> {
+    pub(crate) event: &'a DeviceEvent<'a>,
+    pub(crate) time: u64,
+    pub(crate) cpu: u32,
+    pub(crate) tid: u32,
 }
 
 /// Text and relations of a slice or an instant.

@@ -10,7 +10,7 @@ use nntrace_common::{
 use proptest::prelude::*;
 
 use super::{
-    CounterValue, Encode, Label, ThreadTrack,
+    CounterValue, Encode, EventOfDevice, Label, ThreadTrack,
     by_begin::SectionsByBegin,
     hand_overs::HandOvers,
     sorter::{SectionSorter, Sorted},
@@ -58,6 +58,8 @@ impl Encode<io::Sink> for Kept {
     fn counter(&mut self, _: u64, _: &str, _: CounterValue) {}
 
     fn power(&mut self, _: &Record) {}
+
+    fn device(&mut self, _: &EventOfDevice<'_>) {}
 
     fn finish(self) -> io::Result<io::Sink> {
         Ok(io::sink())

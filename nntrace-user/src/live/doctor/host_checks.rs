@@ -1,6 +1,6 @@
 //! Capabilities of the host and of this process, by what the kernel's files show.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use nix::sys::resource::{Resource, getrlimit};
 
@@ -8,6 +8,7 @@ use super::{Finding, fixes};
 use crate::{
     caller,
     live::{
+        device_usage,
         kernel::{ENOUGH_FILES, has_btf},
         perf_events::{PerfCounters, PerfEvent},
         privilege,
@@ -179,10 +180,26 @@ fn rails_under(sysfs: &Path) -> Finding {
     }
 }
 
+pub(super) fn devices() -> Finding {
+    devices_under(Path::new(SYSFS))
+}
+
+fn devices_under(sysfs: &Path) -> Finding {
+    let found = device_usage::names(sysfs);
+    if !found.is_empty() {
+        return Finding::present(found.join(", "));
+    }
+    let has_debugfs =
+        fs::read_dir(sysfs.join("kernel/debug")).is_ok_and(|mut entries| entries.next().is_some());
+    let mount = "mount -t debugfs none /sys/kernel/debug";
+    Finding::absent(
+        "no device in /sys/class/accel and /sys/class/drm, no load of an NPU in debugfs or of a device in /sys/class/devfreq",
+        if has_debugfs { Vec::new() } else { vec![mount.into()] },
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use tempfile::TempDir;
 
     use super::*;
@@ -246,6 +263,23 @@ mod tests {
         let low = descriptors_of(256, 4_096);
         assert_eq!((low.status, &low.fixes[..]), (Status::Partial, &["ulimit -n 1024".to_owned()][..]));
         assert!(descriptors_of(256, 512).fixes[0].starts_with("sudo prlimit"));
+    }
+
+    #[test]
+    fn devices_are_named_by_their_nodes_and_their_loads() {
+        let none = devices_under(tree(&[]).path());
+        assert_eq!((none.status, none.fixes.len()), (Status::Absent, 1));
+        let files = [
+            ("class/accel/accel0/dev", "261:0\n"),
+            ("class/drm/renderD128/dev", "226:128\n"),
+            ("class/drm/version", "drm 1.1.0 20060810\n"),
+            ("class/devfreq/fb000000.gpu/load", "12@300000000Hz\n"),
+        ];
+        let found = devices_under(tree(&files).path());
+        assert_eq!(
+            (found.status, &*found.found),
+            (Status::Present, "accel0, renderD128, fb000000.gpu (load)")
+        );
     }
 
     #[test]

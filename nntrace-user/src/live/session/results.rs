@@ -7,7 +7,12 @@ use nntrace_common::{diagnostic::DiagnosticKind, event_counts::EventCounts, reco
 use super::{MarkSource, Session};
 use crate::{
     live::{
-        clock, express::ExpressLane, kernel::KernelError, rails::RailReader, ring_drain::DrainCounts, sysfs,
+        clock,
+        express::ExpressLane,
+        host_readers::{HostReaders, HostReadings},
+        kernel::KernelError,
+        ring_drain::DrainCounts,
+        sysfs,
     },
     model::{
         Findings, Scheduling,
@@ -41,7 +46,8 @@ impl Session {
             Some((readings, end)) => (readings.clone(), *end),
             None => (self.kernel.read_cpus()?, self.end_so_far()),
         };
-        let rails = self.rails.as_ref().map(RailReader::read).or_else(|| self.measured.clone());
+        let read = self.readers.as_ref().map(HostReaders::read).or_else(|| self.measured.clone());
+        let HostReadings { rails, usage: device_usage } = read.unwrap_or_default();
         let online = sysfs::online(Path::new(sysfs::CPUS));
         let cpus: Vec<CpuResidency> = readings
             .iter()
@@ -100,6 +106,7 @@ impl Session {
             thread_names: None,
             energy_model: self.energy_model.as_ref(),
             rails,
+            device_usage,
             evidence: Some(evidence),
             verify: self.verified.clone(),
             perf_counts: self.perf_counts(&self.kernel.read_event_counts()?)?,

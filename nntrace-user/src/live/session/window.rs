@@ -5,10 +5,10 @@ use std::{path::Path, time::Duration};
 use super::Session;
 use crate::live::{
     clock::{self, nanoseconds, wait_until},
+    host_readers::HostReaders,
     kernel::{KernelError, detaching::StalledThread},
     kernel_comparison::Verifier,
     power::{self, StartedWindow},
-    rails::RailReader,
     sysfs, threads,
 };
 
@@ -41,8 +41,8 @@ impl Session {
         wait_until(begin);
         let initial = attached.begin(kernel, topology)?;
         self.model.begin_power(topology, begin, &initial, self.with_steps);
-        if let Some(rails) = &mut self.rails {
-            rails.begin();
+        if let Some(readers) = &mut self.readers {
+            readers.begin();
         }
         if self.verifies {
             let mut verifier = Verifier::begin(root, topology, begin, attached_at, &initial);
@@ -74,7 +74,7 @@ impl Session {
             // Detaching takes a while: events in the meantime do not count.
             let end = self.kernel.end_window(self.window)?;
             log::info!("the window ended at {end} ns");
-            self.measured = self.rails.take().map(RailReader::end);
+            self.measured = self.readers.take().map(HostReaders::end);
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.kernel_evidence = Some(self.read_evidence(end)?);

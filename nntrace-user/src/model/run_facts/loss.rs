@@ -45,7 +45,7 @@ pub(crate) struct KeptSums {
 }
 
 /// Figures that rest on single records, wherever these come from.
-const ON_RECORDS: [&str; 29] = [
+const ON_RECORDS: [&str; 30] = [
     "accounts",
     "clusters",
     "counters",
@@ -57,6 +57,7 @@ const ON_RECORDS: [&str; 29] = [
     "cpus.idle.p99_ns",
     "cpus.idle.whole_stays",
     "details",
+    "devices",
     "diagnostics.wait_missing",
     "energy",
     "explanation",

@@ -29,6 +29,10 @@ impl Pass {
         let causality = &mut self.results.model.marks.causality;
         let at = Stamp::new(event.time, self.sequence);
         match of {
+            KernelEvent::Device(of) => {
+                let submitter = self.accounts.submitter(event);
+                self.results.model.device(&of, event.time, event.cpu, submitter, event.comm);
+            }
             KernelEvent::Sched(of) => self.scheduling(event, of, now),
             KernelEvent::Idle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),
             KernelEvent::Frequency { khz, cpu } => self.power(RecordKind::Frequency, cpu, now, khz),

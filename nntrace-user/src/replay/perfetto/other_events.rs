@@ -4,10 +4,13 @@ use bytes::Buf as _;
 use prost::encoding::{self, DecodeContext, WireType};
 
 use super::queue::{Place, Queue, append};
-use crate::replay::{
-    driver_marks::{self, Value},
-    ftrace::EventKind,
-    kernel_events::{self, Message},
+use crate::{
+    perfetto_schema::ftrace::EventMessage,
+    replay::{
+        driver_marks::{self, Value},
+        ftrace::EventKind,
+        kernel_events,
+    },
 };
 
 /// Bytes of the text of a field at most.
@@ -50,7 +53,7 @@ pub(super) fn driver_mark<'a>(
 }
 
 /// Returns the fields of a message that its layout names; of a damaged one, those before the damage.
-fn fields<'a>(message: &'a [u8], layout: &Message) -> Vec<(&'static str, Value<'a>)> {
+fn fields<'a>(message: &'a [u8], layout: &EventMessage) -> Vec<(&'static str, Value<'a>)> {
     let mut found = Vec::new();
     let mut rest = message;
     while let Some((number, value)) = field(&mut rest) {

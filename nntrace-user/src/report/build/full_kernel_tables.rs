@@ -21,6 +21,7 @@ impl Findings<'_> {
             ("causes", causality.summed()),
             ("values", causality.accounts.names.beyond + causality.groups.values.beyond),
             ("language_models", marks.language_models.left_out),
+            ("devices", self.devices.left_out()),
             ("iterations", causality.iterations.left_out),
             ("sections", causality.graph.left_out),
             ("hand_over_list", causality.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.left_out())),
@@ -44,6 +45,7 @@ impl Findings<'_> {
             "language_models" => {
                 "batches of tokens of further processes, and requests of further threads, were left out"
             }
+            "devices" => "jobs of devices were left out, or have no process or section of their own",
             "values" => "times an account or value came for which there was no room: it is (others)",
             _ => "",
         };

@@ -1,7 +1,7 @@
 //! Rows of language models.
 
 use crate::{
-    model::{findings::Findings, language_models::Durations},
+    model::{findings::Findings, histogram::Durations},
     report::snapshot::{DurationsRow, LanguageModelRow},
 };
 
@@ -21,7 +21,8 @@ impl Findings<'_> {
     }
 }
 
-fn row(durations: &Durations) -> DurationsRow {
+/// Returns the row of durations.
+pub(super) fn row(durations: &Durations) -> DurationsRow {
     let (times, extremes) = (durations.times.histogram(), durations.times.extremes());
     // A bucket of the histogram may reach beyond what was measured.
     let quantile = |q| extremes.map(|(least, most)| times.value_at_quantile(q).clamp(least, most));

@@ -196,6 +196,7 @@ pub(crate) fn empty() -> Snapshot {
     Snapshot {
         evidence: None,
         rails: None,
+        device_usage: None,
         threads: Vec::new(),
         verify: None,
         schema: SCHEMA.to_owned(),
@@ -217,6 +218,7 @@ pub(crate) fn empty() -> Snapshot {
         details: Vec::new(),
         unfinished: Vec::new(),
         language_models: Vec::new(),
+        devices: Vec::new(),
         iterations: Vec::new(),
         accounts: Vec::new(),
         groups: Vec::new(),

@@ -4,6 +4,7 @@ use nntrace_common::layer::{Layer, Phase, Tag};
 use ratatui::crossterm::event::KeyCode;
 
 use super::{app, press, sample, screen, usual};
+use crate::report::device_usage;
 use crate::report::snapshot::{FramePart, LanguageModelRow, Snapshot, StackFrame, UnfinishedRow, Window};
 use crate::tui::{App, Health, Theme};
 
@@ -62,6 +63,15 @@ fn cpus_wide() {
     insta::assert_snapshot!("cpus_wide_cpu", screen(&mut app, 200, 50));
     press(&mut app, "G");
     insta::assert_snapshot!("cpus_wide_effective", screen(&mut app, 200, 50));
+}
+
+#[test]
+fn cpus_with_the_use_of_devices() {
+    let device_usage = Some(device_usage::tests::sample());
+    let mut used = app(Snapshot { device_usage, ..sample::snapshot(12) }, sample::health());
+    press(&mut used, "2");
+    insta::assert_snapshot!("device_usage", screen(&mut used, 80, 24));
+    assert!(!screen(&mut used, 60, 15).to_string().contains("use of devices"));
 }
 
 #[test]

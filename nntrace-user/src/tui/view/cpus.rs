@@ -1,5 +1,5 @@
 //! The CPUs view: a bar over the window for every cluster and CPU, a legend, and the details of the selected one; below,
-//! measured rails.
+//! use of devices, measured rails.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::text::{left, percent_of_tenths, put, right, say, width};
 use super::theme::Theme;
-use super::{cpu_details, rails};
+use super::{cpu_details, device_usage, rails};
 use crate::report::cpu_or_cluster::{
     CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, find, frequencies, shares,
 };
@@ -25,9 +25,14 @@ const FIGURES: usize = 3 * 7;
 /// Draws the view.
 pub(crate) fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let snapshot = &sample.snapshot;
-    let of_rails = rails::height(snapshot, area.height);
-    let [area, rails_area] =
-        Layout::vertical([Constraint::Fill(1), Constraint::Length(of_rails)]).areas(area);
+    let [of_devices, of_rails] =
+        [device_usage::height(snapshot, area.height), rails::height(snapshot, area.height)];
+    let [area, devices_area, rails_area] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(of_devices), Constraint::Length(of_rails)])
+            .areas(area);
+    if of_devices > 0 {
+        device_usage::draw(snapshot, devices_area, buffer);
+    }
     if of_rails > 0 {
         rails::draw(snapshot, rails_area, buffer);
     }

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::{Result, bail};
-use clap::error::ErrorKind;
+use clap::{ValueEnum, error::ErrorKind};
 use log::LevelFilter;
 use nntrace_common::perf_counters::MAX_COUNTERS;
 use nntrace_user::live::{
@@ -11,6 +11,7 @@ use nntrace_user::live::{
     engine_probes::EngineOptions,
     express::ExpressLane,
     hooks::Hooks,
+    host_readers::HostReaders,
     kernel::DEFAULT_RING_BYTES,
     perf_events::PerfEvent,
     rails::{RailReader, SYSFS},
@@ -133,7 +134,15 @@ pub struct Live {
           hide_short_help = true)]
     pub rails: Rails,
 
-    /// Where sysfs is mounted, for rails
+    /// Use of accelerators and GPUs, as their drivers count it: auto or off
+    ///
+    /// Read at the ends of the run, at each interval and each second, or less often where that takes more than a hundredth of
+    /// the time: the open devices of all processes, and the counters of whole devices. Nothing is read on a host without such
+    /// devices.
+    #[arg(long, value_name = "auto|off", default_value = "auto", help_heading = POWER, hide_short_help = true)]
+    pub device_usage: DeviceUsage,
+
+    /// Where sysfs is mounted, for rails and the use of devices
     #[arg(long, value_name = "FOLDER", default_value = SYSFS, help_heading = POWER, hide_short_help = true)]
     pub rails_from: PathBuf,
 
@@ -197,6 +206,15 @@ pub enum Rails {
     Sampled(Duration),
 }
 
+/// Whether the use of devices is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeviceUsage {
+    /// Where there are such devices.
+    Auto,
+    /// Never.
+    Off,
+}
+
 /// Time between two updates where none is asked for.
 const UPDATE: Duration = Duration::from_secs(1);
 
@@ -219,11 +237,17 @@ impl Live {
         self.interval.unwrap_or(UPDATE)
     }
 
-    /// Finds the rails whose energy is measured; none where it is not.
+    /// Finds what the host measures beside events.
     ///
     /// # Errors
     /// When rails are asked for, and there are none.
-    pub fn rails(&self) -> Result<Option<RailReader>> {
+    pub fn host_readers(&self) -> Result<HostReaders> {
+        let devices = (self.device_usage == DeviceUsage::Auto).then_some(&*self.rails_from);
+        Ok(HostReaders::new(self.rails()?, devices))
+    }
+
+    /// Finds the rails whose energy is measured; none where it is not.
+    fn rails(&self) -> Result<Option<RailReader>> {
         let period = match self.rails {
             Rails::Off => return Ok(None),
             Rails::Auto => None,

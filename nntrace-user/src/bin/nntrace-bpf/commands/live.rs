@@ -23,10 +23,10 @@ use nntrace_user::{
     export::swimlane::Counters,
     live::{
         hooks::Hooks,
+        host_readers::HostReaders,
         itt,
         kernel::KernelOptions,
         probes::Placement,
-        rails::RailReader,
         session::{Session, SessionOptions},
         stop_guard::StopGuard,
         target::{ChildOutput, Held, Launch, Process, Processes, Running},
@@ -64,7 +64,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         (!cli.command.is_empty()).then(StopGuard::start).transpose().context("cannot start a process")?;
     logging::start(log_level);
     let processes = targets(cli)?;
-    let (topology, rails) = (cli.host.live_topology()?, cli.rails()?);
+    let (topology, readers) = (cli.host.live_topology()?, cli.host_readers()?);
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
     note_no_process(wants_screen);
     let mut output = output(cli)?;
@@ -78,7 +78,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let Launched { mut held, unseen, hooks } = launch(cli, kept.as_ref())?;
 
     let file_observer = recording.as_mut().and_then(Recording::take_file_observer);
-    let options = session_options(cli, recording.as_ref(), topology, rails, hooks, file_observer.is_some());
+    let options = session_options(cli, recording.as_ref(), topology, readers, hooks, file_observer.is_some());
     let mut session = start(options, recording.as_ref(), unseen)?;
     let report = HtmlReport::begin(cli, &mut session);
     let trace = perfetto_trace(cli, &mut session)?;
@@ -230,7 +230,7 @@ fn session_options(
     cli: &Live,
     recording: Option<&Recording>,
     topology: Option<Topology>,
-    rails: Option<RailReader>,
+    readers: HostReaders,
     hooks: Option<Hooks>,
     reports_files: bool,
 ) -> SessionOptions {
@@ -250,7 +250,7 @@ fn session_options(
         verify: cli.verify,
         topology,
         energy_model: cli.host.energy_model.clone(),
-        rails,
+        readers,
         questions: recording
             .map_or_else(|| cli.results.questions(), |recording| recording.questions().clone()),
         limits: cli.results.limits(),

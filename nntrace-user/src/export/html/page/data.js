@@ -148,9 +148,9 @@ function isIncomplete(key) {
   return snapshot.loss.incomplete.some((/** @type {string} */ known) => key === known || key.startsWith(`${known}.`));
 }
 
-/** Names of processes. */
+/** Names of processes: those that queued jobs of devices, and those that have marks. */
 const processNames = new Map(
-  snapshot.phases.map((/** @type {any} */ row) => [row.pid, row.comm || (row.pid === 0 ? '(others)' : '')]),
+  [...(snapshot.devices ?? []).flatMap((/** @type {any} */ ring) => ring.processes), ...snapshot.phases].map((/** @type {any} */ row) => [row.pid, row.comm || (row.pid === 0 ? '(others)' : '')]),
 );
 
 /**

@@ -76,6 +76,7 @@ function paint(scene, sections, layout) {
   context.clip();
   for (const band of shown) {
     if (band.kind === 'thread') band.rows?.forEach((row, number) => paintRow(scene, sections, row, band.top + number * ROW));
+    if (band.device) paintDevice(scene, band.device, band.top);
     if (band.lane) paintPower(scene, band.lane, band.top);
   }
   paintFlows(scene, sections, layout);

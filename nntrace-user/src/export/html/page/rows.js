@@ -7,15 +7,16 @@ const THREAD_GAP = 5;
 const POWER = 46;
 
 /**
- * A band of the swimlane: a heading, a thread with its rows, or the states of a cluster or a CPU.
+ * A band of the swimlane: a heading, a thread with its rows, the jobs of a ring, or the states of a cluster or a CPU.
  * @typedef {object} Band
- * @property {'heading'|'thread'|'power'} kind
+ * @property {'heading'|'thread'|'device'|'power'} kind
  * @property {number} top
  * @property {number} height
  * @property {string} label
  * @property {string} detail
  * @property {number} [thread]
  * @property {Uint32Array[]} [rows] Sections of a thread by their depth, each in order of time.
+ * @property {DeviceLane} [device]
  * @property {PowerLane} [lane]
  */
 
@@ -27,13 +28,14 @@ const POWER = 46;
  */
 
 /**
- * Lays out processes in the order of the pipeline, then CPUs by their clusters.
+ * Lays out processes in the order of the pipeline, then rings of devices, then CPUs by their clusters.
  * @param {Sections} sections
  * @param {Thread[]} threads
+ * @param {DeviceLane[]} devices
  * @param {PowerLane[]} lanes
  * @returns {Layout}
  */
-function layOut(sections, threads, lanes) {
+function layOut(sections, threads, devices, lanes) {
   const ranks = Object.keys(LAYERS);
   const tagRanks = data.swimlane.tags.map((/** @type {string} */ tag) => ranks.indexOf(tag.split('_')[0]));
   let first = 0;
@@ -75,6 +77,8 @@ function layOut(sections, threads, lanes) {
       add({ kind: 'thread', height: Math.max(1, rows.length) * ROW, label, detail: label.endsWith(String(thread.tid)) ? '' : String(thread.tid), thread: number, rows }, THREAD_GAP);
     }
   }
+  if (devices.length > 0) add({ kind: 'heading', height: HEADING, label: 'Accelerators and GPUs', detail: 'jobs that run' });
+  for (const device of devices) add({ kind: 'device', height: ROW, label: visible(device.ring), detail: visible(device.device), device }, THREAD_GAP);
   let cluster = null;
   for (const lane of lanes) {
     if (lane.cluster !== cluster) {

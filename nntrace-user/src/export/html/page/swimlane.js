@@ -8,9 +8,10 @@ function swimlane() {
   const sections = readSections();
   const threads = data.swimlane.threads;
   const lanes = readPowerLanes();
-  const layout = layOut(sections, threads, lanes);
+  const devices = readDeviceLanes();
+  const layout = layOut(sections, threads, devices, lanes);
   if (layout.bands.length === 0) return null;
-  const whole = wholeView(sections, lanes);
+  const whole = wholeView(sections, devices, lanes);
 
   const canvas = element('canvas', { tabindex: '0', role: 'application', 'aria-label': `Swimlane of ${plural(sections.count, 'section')}`, 'aria-describedby': 'swimlane-keys' });
   const scroller = element('div', { class: 'lanes' }, canvas, element('div', { class: 'extent' }));
@@ -232,6 +233,7 @@ function swimlane() {
     const row = band?.rows?.[Math.floor((y - band.top) / ROW)];
     const time = timeAt(scene, event.offsetX);
     if (row) return { section: sectionAt(sections, row, time, (2 * (scene.view.end - scene.view.begin)) / (scene.width - scene.gutter)) };
+    if (band?.device) return { job: jobAt(band.device, time) };
     if (!band?.lane) return null;
     const { begins, state, states } = band.lane;
     const at = firstAbove(begins, time) - 1;
@@ -283,7 +285,9 @@ function swimlane() {
   /** @param {PointerEvent} event */
   function showHint(event) {
     const at = hit(event);
-    const text = at?.state
+    const text = at?.job
+      ? at.job
+      : at?.state
       ? `${at.lane.cpu === null ? `cluster ${visible(at.lane.cluster)}` : `cpu${at.lane.cpu}`}: ${visible(at.state.name)}, ${duration(at.ns)}`
       : at?.section !== undefined && at?.section !== null && at
         ? `${sectionNames[sections.name[at.section]]}, ${duration(sections.end[at.section] - sections.begin[at.section])}`
@@ -389,10 +393,11 @@ function button(text, label, act) {
 /**
  * All the time that there is something of: the window, or the range that was asked for.
  * @param {Sections} sections
+ * @param {DeviceLane[]} devices
  * @param {PowerLane[]} lanes
  * @returns {View}
  */
-function wholeView(sections, lanes) {
+function wholeView(sections, devices, lanes) {
   const { range } = data.swimlane;
   const origin = snapshot.window.begin_ns;
   let [begin, end] = [0, windowNs];
@@ -404,6 +409,7 @@ function wholeView(sections, lanes) {
       end = Math.max(end, sections.end[section]);
     }
     for (const lane of lanes) end = Math.max(end, lane.begins[lane.begins.length - 1]);
+    for (const { end: ends } of devices) end = Math.max(end, ends[ends.length - 1]);
   }
   return end - begin >= LEAST_VIEW ? { begin, end } : { begin, end: begin + LEAST_VIEW };
 }

@@ -1,13 +1,16 @@
-//! Events of CPUs, as the kernel's own tracing would have had them: so the importer fills its tracks of CPUs.
+//! Events of CPUs and devices, as the kernel's own tracing would have had them: so the importer fills its own tracks of them.
 
 use std::{collections::BTreeMap, io::Write};
 
 use nntrace_common::record::{PowerRecord, Record};
 
-use super::packets::Packets;
-use crate::perfetto_schema::{
-    TracePacket,
-    ftrace::{CpuState, CpuhpEnter, CpuhpExit, FtraceEvent, FtraceEventBundle, FtraceKind},
+use super::{device_events, packets::Packets};
+use crate::{
+    export::swimlane::EventOfDevice,
+    perfetto_schema::{
+        TracePacket,
+        ftrace::{CpuState, CpuhpEnter, CpuhpExit, FtraceEvent, FtraceEventBundle, FtraceKind},
+    },
 };
 
 /// Events of a CPU that are written at once.
@@ -22,7 +25,7 @@ const ONLINE: i32 = 238;
 
 /// Events that wait, by CPU.
 #[derive(Default)]
-pub(super) struct PowerEvents {
+pub(super) struct KernelEvents {
     cpus: BTreeMap<u32, Waiting>,
     /// Time from the clock of the events to the boot time, which events of the kernel are of, ns.
     to_boottime: i64,
@@ -38,7 +41,7 @@ struct Waiting {
     is_after_loss: bool,
 }
 
-impl PowerEvents {
+impl KernelEvents {
     /// Creates the events of a clock that is so far after the boot time, ns.
     pub(super) fn new(to_boottime: i64) -> Self {
         Self { cpus: BTreeMap::new(), to_boottime }
@@ -72,6 +75,15 @@ impl PowerEvents {
         }
     }
 
+    /// Takes an event of a device's queue.
+    pub(super) fn device<W: Write>(&mut self, event: &EventOfDevice<'_>, packets: &mut Packets<W>) {
+        if let Some(other) = device_events::encoded(event.event) {
+            let timestamp = Some(self.boottime(event.time));
+            let of_kernel = FtraceEvent { timestamp, pid: Some(event.tid), kind: None, other: Some(other) };
+            self.push(event.cpu, of_kernel, packets);
+        }
+    }
+
     /// Adds the steps by which a CPU goes offline, which another one takes for it, or shows that it is online.
     fn hotplug<W: Write>(&mut self, cpu: u32, time: u64, is_online: bool, packets: &mut Packets<W>) {
         let step = |idx, target| CpuhpEnter { cpu: Some(cpu), idx: Some(idx), target: Some(target) };
@@ -94,11 +106,15 @@ impl PowerEvents {
     }
 
     fn add<W: Write>(&mut self, cpu: u32, time: u64, kind: Option<FtraceKind>, packets: &mut Packets<W>) {
-        let time = self.boottime(time);
-        let waiting = self.waiting(cpu);
         // The idle thread's.
-        waiting.events.push(FtraceEvent { timestamp: Some(time), pid: Some(0), kind, other: None });
-        waiting.last = Some(time);
+        let event = FtraceEvent { timestamp: Some(self.boottime(time)), pid: Some(0), kind, other: None };
+        self.push(cpu, event, packets);
+    }
+
+    fn push<W: Write>(&mut self, cpu: u32, event: FtraceEvent, packets: &mut Packets<W>) {
+        let waiting = self.waiting(cpu);
+        waiting.last = event.timestamp;
+        waiting.events.push(event);
         if waiting.events.len() >= AT_ONCE {
             put(cpu, waiting, packets);
         }

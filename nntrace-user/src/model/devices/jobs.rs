@@ -1,0 +1,446 @@
+//! Jobs that have not ended, ring by ring: each event in constant time.
+//!
+//! A ring runs its jobs in the order in which they were handed over: the oldest one that has not ended is the one that runs.
+//! No event says when the device begins with a job, so this is inferred, as Perfetto does.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    event::{DeviceEvent, Fence, JobName, RingName},
+    job::{End, Job, Submitter},
+};
+
+/// Rings at most.
+const MOST_RINGS: usize = 1_024;
+/// Processes of a ring whose times are kept apart at most.
+const MOST_PROCESSES: usize = 64;
+/// Jobs that have not ended at most, and as many dependencies of them.
+const MOST_OPEN: usize = 1 << 16;
+/// Dependencies of one job at most, and jobs that depend on one fence.
+const MOST_DEPENDENCIES: usize = 256;
+
+/// Ring of a device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ring {
+    /// Name of the device; empty where it is not known.
+    pub device: String,
+    /// Name of the ring.
+    pub name: String,
+    /// Jobs that ended before an older one that runs.
+    pub out_of_order: u64,
+    /// Jobs of the device in the order in which they were handed over, by fence and serial number; the first one has not ended.
+    handed_over: VecDeque<(Fence, u64)>,
+    /// How many of these have ended.
+    ended: usize,
+    /// When the first one became the first, ns.
+    first_since: u64,
+    /// Its process, if that is known.
+    first_process: Option<u32>,
+    /// Time with a job before that, ns; of all, and by process.
+    busy: u64,
+    busy_by_process: FxHashMap<Option<u32>, u64>,
+}
+
+/// Job that has not ended.
+#[derive(Clone, Debug)]
+struct OpenJob {
+    serial: u64,
+    ring: u32,
+    id: Option<u64>,
+    submitter: Option<Submitter>,
+    queued: Option<u64>,
+    is_whole: bool,
+    ready: u64,
+    /// Time in which jobs of other processes had run on the ring by then, ns.
+    others_before: u64,
+    /// Fence that it was seen to wait for.
+    blocked_by: Option<Fence>,
+    /// Fences that it depends on, which may be signaled already.
+    depends_on: Vec<Fence>,
+    handed_over: Option<u64>,
+    /// Part of its wait in which jobs of other processes ran, once it is known, ns.
+    behind_others: Option<u64>,
+}
+
+/// All jobs that have not ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Jobs {
+    rings: Vec<Ring>,
+    numbers: FxHashMap<Box<[u8]>, u32>,
+    key: Vec<u8>,
+    open: FxHashMap<Fence, OpenJob>,
+    by_id: FxHashMap<(u32, u64), Fence>,
+    /// Jobs that depend on a fence, and the number of them all.
+    dependents: FxHashMap<Fence, Vec<Fence>>,
+    dependencies: usize,
+    serial: u64,
+    since: u64,
+    lost_at: Option<u64>,
+    /// Ends of jobs of which nothing was seen before.
+    pub(crate) unmatched: u64,
+    /// Events of further rings, and jobs, for which there was no room.
+    pub(crate) left_out: u64,
+}
+
+impl Jobs {
+    /// Returns the jobs of a window that starts at `since` (ns).
+    #[must_use]
+    pub(crate) fn since(self, since: u64) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Returns the rings in the order of their numbers.
+    pub(crate) fn rings(&self) -> &[Ring] {
+        &self.rings
+    }
+
+    /// Takes an event at its time (ns) by a thread, and passes jobs that end in the window to `ended`.
+    pub(crate) fn take(
+        &mut self,
+        event: &DeviceEvent<'_>,
+        time: u64,
+        submitter: Submitter,
+        mut ended: impl FnMut(&Job),
+    ) {
+        let (now, counts) = (time.max(self.since), time >= self.since);
+        let mut ended = |job: &Job| {
+            if counts {
+                ended(job);
+            }
+        };
+        match *event {
+            DeviceEvent::Queued(job) => self.queue(job, now, counts, submitter, &mut ended),
+            DeviceEvent::HandedOver(job) => self.hand_over(job, now, &mut ended),
+            DeviceEvent::Done(fence) => {
+                if !self.end(fence, now, &mut ended) {
+                    self.unmatched += u64::from(counts);
+                }
+                self.signal(fence, now);
+            }
+            DeviceEvent::Signaled(fence) => {
+                self.end(fence, now, &mut ended);
+                self.signal(fence, now);
+            }
+            DeviceEvent::Depends { job, on } => self.depend(job, on, false),
+            DeviceEvent::Blocked { job, on } => self.depend(job, on, true),
+            DeviceEvent::BlockedById { ring, id, on } => {
+                if let Some(ring) = self.number(ring)
+                    && let Some(&job) = self.by_id.get(&(ring, id))
+                {
+                    self.depend(job, on, true);
+                }
+            }
+        }
+    }
+
+    /// Events were lost by this time (ns): a job that was handed over before may have ended.
+    pub(crate) fn lost(&mut self, time: u64) {
+        self.lost_at = Some(time);
+    }
+
+    /// Returns the jobs that are open when the window ends (ns), in the order in which they were first seen.
+    #[must_use]
+    pub(crate) fn open_until(&self, end: u64) -> Vec<Job> {
+        let mut open: Vec<_> = self.open.iter().collect();
+        open.sort_unstable_by_key(|(_, job)| job.serial);
+        let open = open.into_iter().map(|(fence, job)| {
+            let ring = &self.rings[job.ring as usize];
+            let is_first = ring.handed_over.front() == Some(&(*fence, job.serial));
+            job.ended(ring, is_first.then_some(ring.first_since), end, End::Open)
+        });
+        open.collect()
+    }
+
+    /// Returns the time (ns) in which a ring had a job of the device, until `end` (ns).
+    #[must_use]
+    pub(crate) fn busy_until(&self, ring: u32, end: u64) -> u64 {
+        self.rings[ring as usize].busy_until(end)
+    }
+
+    /// Returns the number of a ring; `None` if there is no room for it.
+    fn number(&mut self, name: RingName<'_>) -> Option<u32> {
+        self.key.clear();
+        self.key.extend_from_slice(name.device);
+        self.key.push(0);
+        self.key.extend_from_slice(name.ring);
+        if let Some(&number) = self.numbers.get(&*self.key) {
+            return Some(number);
+        }
+        if self.rings.len() >= MOST_RINGS {
+            self.left_out += 1;
+            return None;
+        }
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let number = self.rings.len() as u32;
+        self.numbers.insert(self.key.as_slice().into(), number);
+        self.rings.push(Ring { device: text(name.device), name: text(name.ring), ..Ring::default() });
+        Some(number)
+    }
+
+    fn queue(
+        &mut self,
+        name: JobName<'_>,
+        now: u64,
+        is_whole: bool,
+        submitter: Submitter,
+        ended: &mut impl FnMut(&Job),
+    ) {
+        let Some(ring) = self.number(name.ring) else { return };
+        // The fence is another job's now, whose end was not seen.
+        self.remove(name.fence, now, End::Lost, ended);
+        let Some(job) = self.insert(name, ring, now) else { return };
+        job.submitter = Some(submitter);
+        job.queued = Some(now);
+        job.is_whole = is_whole;
+        let others_before = self.rings[ring as usize].busy_of_others(Some(submitter.pid), now);
+        if let Some(job) = self.open.get_mut(&name.fence) {
+            job.others_before = others_before;
+        }
+    }
+
+    fn hand_over(&mut self, name: JobName<'_>, now: u64, ended: &mut impl FnMut(&Job)) {
+        let Some(ring) = self.number(name.ring) else { return };
+        if self.open.get(&name.fence).is_some_and(|job| job.handed_over.is_some()) {
+            self.remove(name.fence, now, End::Lost, ended);
+        }
+        if !self.open.contains_key(&name.fence) && self.insert(name, ring, now).is_none() {
+            return;
+        }
+        let Some(job) = self.open.get_mut(&name.fence) else { return };
+        job.ring = ring;
+        job.handed_over = Some(now);
+        let (serial, depends_on) = (job.serial, std::mem::take(&mut job.depends_on));
+        let of_ring = &mut self.rings[ring as usize];
+        // What blocked it has let it go, though that was not seen.
+        if job.blocked_by.take().is_some() {
+            job.ready = now;
+            job.others_before = of_ring.busy_of_others(job.process(), now);
+        }
+        if of_ring.handed_over.is_empty() {
+            of_ring.begin(job, now);
+        }
+        of_ring.handed_over.push_back((name.fence, serial));
+        self.forget_dependencies(name.fence, &depends_on);
+    }
+
+    /// Notes a job that was not known.
+    fn insert(&mut self, name: JobName<'_>, ring: u32, now: u64) -> Option<&mut OpenJob> {
+        if self.open.len() >= MOST_OPEN {
+            self.left_out += 1;
+            return None;
+        }
+        self.serial += 1;
+        if let Some(id) = name.id {
+            self.by_id.insert((ring, id), name.fence);
+        }
+        let job = OpenJob {
+            serial: self.serial,
+            ring,
+            id: name.id,
+            submitter: None,
+            queued: None,
+            is_whole: false,
+            ready: now,
+            others_before: 0,
+            blocked_by: None,
+            depends_on: Vec::new(),
+            handed_over: None,
+            behind_others: None,
+        };
+        Some(self.open.entry(name.fence).insert_entry(job).into_mut())
+    }
+
+    fn depend(&mut self, name: Fence, on: Fence, is_blocked: bool) {
+        let Some(job) = self.open.get_mut(&name).filter(|job| job.handed_over.is_none()) else { return };
+        if is_blocked {
+            job.blocked_by = Some(on);
+        }
+        if job.depends_on.contains(&on) {
+            return;
+        }
+        let of_fence = self.dependents.get(&on).map_or(0, Vec::len);
+        if self.dependencies >= MOST_OPEN || job.depends_on.len().max(of_fence) >= MOST_DEPENDENCIES {
+            self.left_out += 1;
+            return;
+        }
+        self.dependencies += 1;
+        job.depends_on.push(on);
+        self.dependents.entry(on).or_default().push(name);
+    }
+
+    /// A fence is signaled: jobs that depend on it are not ready before.
+    fn signal(&mut self, fence: Fence, now: u64) {
+        for name in self.dependents.remove(&fence).unwrap_or_default() {
+            self.dependencies -= 1;
+            let Some(job) = self.open.get_mut(&name) else { continue };
+            let ring = &self.rings[job.ring as usize];
+            job.depends_on.retain(|on| *on != fence);
+            if job.blocked_by == Some(fence) {
+                job.blocked_by = None;
+            }
+            job.ready = now;
+            job.others_before = ring.busy_of_others(job.process(), now);
+        }
+    }
+
+    fn forget_dependencies(&mut self, name: Fence, depends_on: &[Fence]) {
+        for on in depends_on {
+            if let Some(dependents) = self.dependents.get_mut(on) {
+                let before = dependents.len();
+                dependents.retain(|dependent| *dependent != name);
+                self.dependencies -= before - dependents.len();
+                if dependents.is_empty() {
+                    self.dependents.remove(on);
+                }
+            }
+        }
+    }
+
+    /// Ends a job; returns whether it was known.
+    fn end(&mut self, fence: Fence, now: u64, ended: &mut impl FnMut(&Job)) -> bool {
+        let Some(job) = self.open.get(&fence) else { return false };
+        let number = job.ring as usize;
+        if job.handed_over.is_none() {
+            self.remove(fence, now, End::Canceled, ended);
+            return true;
+        }
+        while let Some(&(first, _)) = self.rings[number].handed_over.front()
+            && first != fence
+        {
+            if !self.must_have_ended(first, fence) {
+                self.rings[number].out_of_order += 1;
+                break;
+            }
+            self.remove(first, now, End::Lost, ended);
+        }
+        self.remove(fence, now, End::Done, ended);
+        true
+    }
+
+    /// Whether a job must have ended, or may have where events were lost, as one that came after it has.
+    fn must_have_ended(&self, first: Fence, later: Fence) -> bool {
+        if let (
+            Fence::Number { context, seqno },
+            Fence::Number { context: context_of_later, seqno: seqno_of_later },
+        ) = (first, later)
+            && context == context_of_later
+            && seqno < seqno_of_later
+        {
+            return true;
+        }
+        let handed_over = self.open.get(&first).and_then(|job| job.handed_over);
+        self.lost_at.is_some_and(|lost| handed_over.is_none_or(|at| at <= lost))
+    }
+
+    /// Removes a job, if there is one with this fence.
+    fn remove(&mut self, fence: Fence, now: u64, end: End, ended: &mut impl FnMut(&Job)) {
+        let Some(mut job) = self.open.remove(&fence) else { return };
+        self.forget_dependencies(fence, &std::mem::take(&mut job.depends_on));
+        if let Some(id) = job.id
+            && self.by_id.get(&(job.ring, id)) == Some(&fence)
+        {
+            self.by_id.remove(&(job.ring, id));
+        }
+        let ring = &mut self.rings[job.ring as usize];
+        if job.handed_over.is_none() {
+            ended(&job.ended(ring, None, now, end));
+            return;
+        }
+        if ring.handed_over.front() != Some(&(fence, job.serial)) {
+            ended(&job.ended(ring, None, now, end));
+            ring.ended += 1;
+            ring.forget_ended(&self.open);
+            return;
+        }
+        ended(&job.ended(ring, Some(ring.first_since), now, end));
+        ring.charge_first(now);
+        ring.handed_over.pop_front();
+        while let Some(&(first, serial)) = ring.handed_over.front() {
+            if let Some(next) = self.open.get_mut(&first).filter(|next| next.serial == serial) {
+                ring.begin(next, now);
+                break;
+            }
+            ring.handed_over.pop_front();
+            ring.ended -= 1;
+        }
+    }
+}
+
+impl OpenJob {
+    fn process(&self) -> Option<u32> {
+        self.submitter.map(|submitter| submitter.pid)
+    }
+
+    fn behind_others_until(&self, ring: &Ring, now: u64) -> u64 {
+        ring.busy_of_others(self.process(), now).saturating_sub(self.others_before)
+    }
+
+    fn ended(&self, ring: &Ring, started: Option<u64>, now: u64, end: End) -> Job {
+        // What it waits for has not been signaled yet.
+        let is_blocked = self.blocked_by.is_some();
+        let behind_others = match self.behind_others {
+            Some(known) => known,
+            None if is_blocked => 0,
+            None => self.behind_others_until(ring, now),
+        };
+        Job {
+            ring: self.ring,
+            submitter: self.submitter,
+            queued: self.queued,
+            is_whole: self.is_whole,
+            ready: if is_blocked { now } else { self.ready },
+            started,
+            ended: now,
+            behind_others,
+            end,
+        }
+    }
+}
+
+impl Ring {
+    /// Returns the time with a job, ns.
+    fn busy_until(&self, now: u64) -> u64 {
+        self.busy + self.of_first(now)
+    }
+
+    /// Returns the time with a job of another process, ns.
+    fn busy_of_others(&self, process: Option<u32>, now: u64) -> u64 {
+        let own = self.busy_by_process.get(&process).copied().unwrap_or(0);
+        let of_first = if self.first_process == process { self.of_first(now) } else { 0 };
+        self.busy_until(now) - own - of_first
+    }
+
+    /// Returns the time that the first job has been the first, ns.
+    fn of_first(&self, now: u64) -> u64 {
+        if self.handed_over.is_empty() { 0 } else { now.saturating_sub(self.first_since) }
+    }
+
+    /// A job becomes the first one.
+    fn begin(&mut self, job: &mut OpenJob, now: u64) {
+        job.behind_others = Some(job.behind_others_until(self, now));
+        self.first_since = now;
+        self.first_process = job.process();
+    }
+
+    /// The first job ends: its time is that of its process.
+    fn charge_first(&mut self, now: u64) {
+        let ns = self.of_first(now);
+        self.busy += ns;
+        let has_room = self.busy_by_process.len() < MOST_PROCESSES;
+        if has_room || self.busy_by_process.contains_key(&self.first_process) {
+            *self.busy_by_process.entry(self.first_process).or_default() += ns;
+        }
+        self.first_since = now;
+    }
+
+    /// Forgets jobs that have ended, once most of them have.
+    fn forget_ended(&mut self, open: &FxHashMap<Fence, OpenJob>) {
+        if self.ended > self.handed_over.len() / 2 {
+            self.handed_over
+                .retain(|(fence, serial)| open.get(fence).is_some_and(|job| job.serial == *serial));
+            self.ended = 0;
+        }
+    }
+}
