@@ -345,3 +345,73 @@ fn a_live_run_shows_all_its_sections() -> Result<()> {
     assert!(seen.page.title.ends_with("job-queue \u{b7} nntrace-bpf"), "{}", seen.page.title);
     Ok(())
 }
+
+#[test]
+fn jobs_of_devices_have_a_table_and_a_lane() -> Result<()> {
+    let Some(browser) = Browser::find()? else { return Ok(()) };
+    let job = "dev=npu0, fence=21:7, ring=rq0, job count:0, hw job count:0, client_id:4";
+    let lines = [
+        "camera-7 (    7) [000] d..1. 5.000000: tracing_mark_write: B|7|[NN_LD_PE]submit".to_owned(),
+        format!("camera-7 (    7) [000] d..1. 5.000010: drm_sched_job_queue: {job}"),
+        format!("kworker-9 (    9) [000] d..1. 5.000030: drm_sched_job_run: {job}"),
+        "<idle>-0 (-----) [000] d..1. 5.000100: drm_sched_job_done: fence=21:7 signaled".to_owned(),
+        "camera-7 (    7) [000] d..1. 5.000200: tracing_mark_write: E|7\n".to_owned(),
+    ];
+    let file = tempfile::NamedTempFile::with_suffix(".txt")?;
+    fs::write(&file, lines.join("\n"))?;
+    let reported = Reported::of(file.path(), &[])?;
+    let seen: Seen = browser.use_report(&reported.page(), "devices", "submit")?;
+    seen.assert_sound();
+    let none = "\u{2013}";
+    let expected = [
+        [
+            "npu0 rq0",
+            "camera 7",
+            "",
+            "1",
+            "70.0 \u{b5}s",
+            "35.0%",
+            "20.0 \u{b5}s",
+            "0 ns",
+            "0 ns",
+            "90.0 \u{b5}s",
+        ],
+        [
+            "npu0 rq0",
+            "camera 7",
+            "LD_PE: submit",
+            "1",
+            "70.0 \u{b5}s",
+            "35.0%",
+            "20.0 \u{b5}s",
+            none,
+            none,
+            none,
+        ],
+    ];
+    let rows: Vec<&[String]> = seen.page.tables["devices"][0].iter().map(|cells| &cells[..10]).collect();
+    assert_eq!(rows, expected);
+    Ok(())
+}
+
+#[test]
+fn the_use_of_devices_has_a_table() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(browser) = Browser::find()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let sysfs = folder.path().join("sysfs");
+    fs::create_dir_all(sysfs.join("kernel/debug/rknpu"))?;
+    fs::write(sysfs.join("kernel/debug/rknpu/load"), "NPU load:  Core0: 100%, Core1:  0%,\n")?;
+    let page = folder.path().join("run.html");
+    let mut profiler = Profiler::new()?.args(["--duration", "200ms", "--marks", "none", "--rails-from"]);
+    profiler = profiler.args([&sysfs]).args(["-o"]).args([&page]);
+    Child::run(profiler.command())?.expect_code(0)?;
+    let seen: Seen = browser.use_report(&page, "usage", "#")?;
+    seen.assert_sound();
+    let rows: Vec<_> = seen.page.tables["device-usage"][0]
+        .iter()
+        .map(|cells| [&*cells[1], &*cells[3], &*cells[5]])
+        .collect();
+    assert_eq!(rows, [["core 0", "sampled", "100%"], ["core 1", "sampled", "0%"]]);
+    Ok(())
+}

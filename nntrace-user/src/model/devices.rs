@@ -4,6 +4,7 @@
 //! The running times of a ring's jobs add up to the time in which it had a job.
 
 pub(crate) mod event;
+mod every_job;
 pub(crate) mod job;
 mod job_list;
 mod jobs;
@@ -21,6 +22,7 @@ use self::{
     job_list::JobList,
     jobs::{Jobs, Ring},
 };
+pub(crate) use self::{every_job::DeviceJobs, jobs::full_name};
 use super::histogram::Durations;
 
 /// Rows of processes at most, and as many of sections.

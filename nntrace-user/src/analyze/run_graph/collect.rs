@@ -16,6 +16,7 @@ use super::component::Components;
 use crate::model::{
     Scheduling,
     causality::{Origin, instant_name_at},
+    devices::DeviceJobs,
     function_names::Names,
     input::{Input, Observe, Observer},
 };
@@ -126,6 +127,8 @@ pub(in crate::analyze) struct Events {
     pub(in crate::analyze) components: Components,
     /// States of threads; `None` where there is no context switch.
     pub(in crate::analyze) scheduling: Option<Scheduling>,
+    /// Jobs of devices.
+    pub(in crate::analyze) devices: DeviceJobs,
     /// Process of each thread that has marks.
     pub(in crate::analyze) processes: FxHashMap<u32, u32>,
     /// How many events came, those beyond the limit included.
@@ -197,7 +200,8 @@ impl Observe for EventObserver {
             Input::Record(Record::Span(_)) | Input::SpanAnywhere(_) => 2,
             Input::Record(Record::Sched(_) | Record::Rival(_) | Record::Fork(_) | Record::Exit(_))
             | Input::AnnotatedBegin { .. }
-            | Input::ThreadWatched { .. } => 1,
+            | Input::ThreadWatched { .. }
+            | Input::Device { .. } => 1,
             _ => 0,
         };
         if count > 0 && !events.has_room(self.most, count) {
@@ -220,6 +224,8 @@ impl Observe for EventObserver {
             Input::ThreadWatched { pid, tid, since, found } => {
                 events.scheduling().watch(pid, tid, since, found);
             }
+            Input::Device { event, time, submitter, .. } => events.devices.take(event, time, submitter),
+            Input::DevicesLost { time } => events.devices.lost(time),
             Input::SchedulingLost { cpu, lost, time } => events.scheduling().lost_by(cpu, lost, time),
             _ => {}
         }

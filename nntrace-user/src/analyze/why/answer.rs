@@ -122,7 +122,8 @@ impl Run<'_> {
             .filter_map(|(span, (_, end))| Some((*end, span.lock?)))
             .collect();
         let lock_at = |point: u32| released.get(&point).copied();
-        let walker = Walker::new(&self.built.graph, &self.built.threads, &lock_at);
+        let waited_for_device = |thread: u32, times| self.waited_for_device(thread, times);
+        let walker = Walker::new(&self.built.graph, &self.built.threads, &lock_at, &waited_for_device);
         let nested = Nested::new(events);
         let tally = |execution: &Execution| {
             let mut tally = Tally { first: execution.first, ..Tally::default() };

@@ -60,17 +60,21 @@ pub(super) struct Walker<'a> {
     first: Vec<usize>,
     /// Number of the lock that is released at a point.
     lock_at: &'a dyn Fn(u32) -> Option<u32>,
+    /// Whether a device ended a job of a thread's process in a time (ns).
+    waited_for_device: &'a dyn Fn(u32, (u64, u64)) -> bool,
 }
 
 impl<'a> Walker<'a> {
-    /// Creates a walker of the chains of a graph; `lock_at` returns the lock that is released at a point.
+    /// Creates a walker of the chains of a graph. `lock_at` returns the lock that is released at a point, `waited_for_device`
+    /// whether a device ended a job of a thread's process in a time (ns).
     pub(super) fn new(
         graph: &'a Graph,
         threads: &'a [Thread],
         lock_at: &'a dyn Fn(u32) -> Option<u32>,
+        waited_for_device: &'a dyn Fn(u32, (u64, u64)) -> bool,
     ) -> Self {
         let first = |thread: usize| graph.points.partition_point(|point| (point.thread as usize) < thread);
-        Self { graph, threads, first: (0..=threads.len()).map(first).collect(), lock_at }
+        Self { graph, threads, first: (0..=threads.len()).map(first).collect(), lock_at, waited_for_device }
     }
 
     /// Shows the links that the time of a thread between two times (ns) consists of, the last first. They tile it.
@@ -143,7 +147,10 @@ impl<'a> Walker<'a> {
         // Who ran where a thread was woken from has not always woken it: that does not lead further than from the execution
         // itself, or from another such.
         let is_wake_up = |kind| kind == Kind::WakeUp;
-        let leads = |kind| !is_wake_up(kind) || via.is_none_or(|via| is_wake_up(via.kind));
+        let may_lead = via.is_none_or(|via| is_wake_up(via.kind));
+        // The interrupt of a device wakes on behalf of whatever runs there.
+        let thread = self.graph.points[number as usize].thread;
+        let leads = |kind| !is_wake_up(kind) || may_lead && !(self.waited_for_device)(thread, (begin, end));
         let edge = edges.filter(|edge| leads(edge.kind)).max_by_key(|edge| {
             let from = &self.graph.points[edge.from as usize];
             (from.stamp(), edge.from)

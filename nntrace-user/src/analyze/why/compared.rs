@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{
     chain::{Doing, Link},
     cpu_use::{CpuUse, Meanwhile},
+    device_use::{DeviceUse, DeviceWait},
     tally::{Host, Tally},
 };
 use crate::{
@@ -40,6 +41,8 @@ pub(super) struct Run<'a> {
     pub(super) built: &'a Built<'a>,
     findings: &'a Findings<'a>,
     cpu_use: CpuUse,
+    device_use: DeviceUse,
+    rings: Vec<String>,
     frequencies: Option<Frequencies>,
     /// Kind of each cluster with frequencies: the first of those that are as fast.
     kinds: Vec<u32>,
@@ -68,6 +71,8 @@ impl<'a> Run<'a> {
             built,
             findings,
             cpu_use: CpuUse::new(events.scheduling.as_ref(), &events.rival_turns, timelines),
+            device_use: DeviceUse::new(&events.devices.jobs_until(findings.run.window.end_ns)),
+            rings: events.devices.ring_names(),
             rivals: &events.rivals,
             kinds: frequencies.as_ref().map(kinds).unwrap_or_default(),
             frequencies,
@@ -81,6 +86,11 @@ impl Run<'_> {
     /// Returns the process of a thread, where it is known.
     pub(super) fn process_of(&self, tid: u32) -> Option<u32> {
         self.processes.get(&tid).copied()
+    }
+
+    /// Whether a device ended a job of a thread's process while the thread slept (ns).
+    pub(super) fn waited_for_device(&self, thread: u32, times: (u64, u64)) -> bool {
+        self.device_use.has_ended(self.process(thread), times)
     }
 
     /// Returns how many CPUs the run has.
@@ -134,6 +144,11 @@ impl Compared<'_> {
         self.run.rivals.get(rival as usize).map(rival_name).unwrap_or_default()
     }
 
+    /// Returns the name of a ring with that of its device.
+    pub(super) fn ring(&self, ring: u32) -> &str {
+        self.run.rings.get(ring as usize).map_or("", |name| name)
+    }
+
     /// Returns the name of a kind of clusters.
     pub(super) fn cluster(&self, kind: u32) -> String {
         let frequencies = self.run.frequencies.iter().flat_map(|frequencies| &frequencies.0);
@@ -180,6 +195,10 @@ impl Host for Run<'_> {
         let Doing::Waited(turn) = link.doing else { return };
         let tid = self.built.threads[link.thread as usize].tid;
         self.cpu_use.visit(tid, turn, (link.begin, link.end), take);
+    }
+
+    fn devices(&self, link: &Link, take: &mut dyn FnMut(Option<DeviceWait>, u64)) {
+        self.device_use.visit(self.process(link.thread), (link.begin, link.end), take);
     }
 }
 

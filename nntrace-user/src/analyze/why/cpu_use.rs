@@ -34,7 +34,7 @@ pub(super) enum Meanwhile {
 }
 
 /// A time, and what was the case: begin and end, ns.
-type Stretch<T> = (u64, u64, T);
+pub(super) type Stretch<T> = (u64, u64, T);
 
 /// Threads and idle states of all CPUs over time.
 #[derive(Default)]
@@ -129,7 +129,7 @@ impl CpuUse {
 }
 
 /// Takes stretches out of the times that are left; `is_taken` is shown each overlap, ns.
-fn claim<T: Copy>(
+pub(super) fn claim<T: Copy>(
     left: &mut Vec<(u64, u64)>,
     stretches: &[Stretch<T>],
     mut is_taken: impl FnMut(T, u64) -> bool,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{
     compared::Compared,
     cpu_use::Meanwhile,
+    device_use::DeviceWait,
     limits,
     tally::{Part, Peer, Place, Tally},
 };
@@ -23,6 +24,8 @@ pub(super) enum Cause {
     Cluster,
     WaitForCpu,
     IdleWakeUp,
+    Device,
+    WaitForDevice,
     Lock,
     HandOver,
     FirstRun,
@@ -118,7 +121,10 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
         | Part::Passed(Place { peer: Some(peer), component })
         | Part::Unknown(Place { peer: Some(peer), component }) => blocked(peer, component, run),
         // Whatever keeps who has a lock, it is the lock that is waited for.
-        Part::Frequency(Some(peer), _) | Part::Moved(Some(peer), ..) | Part::Waited(Some(peer), _)
+        Part::Frequency(Some(peer), _)
+        | Part::Moved(Some(peer), ..)
+        | Part::Waited(Some(peer), _)
+        | Part::Device(Some(peer), _)
             if peer.via.kind == Kind::Lock =>
         {
             let text = format!("lock {}, held by {}", run.lock(peer.via.lock), run.process(peer.pid));
@@ -150,6 +156,7 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
             let text = format!("on {}, typically on {}{}", run.cluster(to), run.cluster(from), whom(peer));
             new(Cause::Cluster, Certainty::Inferred, text)
         }
+        Part::Device(peer, wait) => device(wait, run, &whom(peer)),
         Part::Waited(peer, Meanwhile::Ran(tid)) => waited_for(run.thread(tid), &whom(peer)),
         Part::Waited(peer, Meanwhile::Rival(rival)) => waited_for(run.rival(rival), &whom(peer)),
         Part::Waited(peer, Meanwhile::Unknown) => {
@@ -164,6 +171,29 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
             new(Cause::IdleWakeUp, Certainty::Measured, text)
         }
     }
+}
+
+/// Describes what a device did while a thread slept whose process has a job there. That the thread waited for it is concluded.
+fn device(wait: DeviceWait, run: &Compared<'_>, whom: &str) -> Description {
+    let (cause, by, text) = match wait {
+        DeviceWait::Running(ring) => {
+            (Cause::Device, None, format!("asleep while {} ran its jobs{whom}", run.ring(ring)))
+        }
+        DeviceWait::Busy { ring, pid } => {
+            let by = pid.map(|pid| run.process(pid));
+            let name = by.as_deref().unwrap_or("others");
+            let text = format!("waited for {}, busy with jobs of {name}{whom}", run.ring(ring));
+            (Cause::WaitForDevice, by, text)
+        }
+        DeviceWait::Queued(ring) => {
+            (Cause::WaitForDevice, None, format!("waited for {}, which ran no job{whom}", run.ring(ring)))
+        }
+        DeviceWait::Blocked(ring) => {
+            let text = format!("waited for a fence before its job could go to {}{whom}", run.ring(ring));
+            (Cause::WaitForDevice, None, text)
+        }
+    };
+    Description { cause, certainty: Certainty::Inferred, text, function: None, by }
 }
 
 /// Describes a wait for a CPU that a thread of this name had.

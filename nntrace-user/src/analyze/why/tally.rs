@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     chain::{Doing, Link, Via},
     cpu_use::Meanwhile,
+    device_use::DeviceWait,
     executions::First,
 };
 
@@ -41,6 +42,8 @@ pub(super) enum Part {
     Moved(Option<Peer>, u32, u32),
     /// Waits for a CPU.
     Waited(Option<Peer>, Meanwhile),
+    /// Sleep with a job on a device.
+    Device(Option<Peer>, DeviceWait),
     /// Sleep, for what is not known.
     Slept(Place),
     /// Time that a result took to whom waited for it.
@@ -100,6 +103,8 @@ pub(super) trait Host {
     fn speeds(&self, cpu: u32, time: (u64, u64), take: &mut dyn FnMut(u64, Option<(u32, u32)>));
     /// Shows what the time of a link in which its thread waited for a CPU went by with.
     fn meanwhile(&self, link: &Link, take: &mut dyn FnMut(Meanwhile, u64));
+    /// Shows what devices did for the process of a link's thread in its time; `None` where they did nothing.
+    fn devices(&self, link: &Link, take: &mut dyn FnMut(Option<DeviceWait>, u64));
 }
 
 impl Tally {
@@ -131,7 +136,9 @@ impl Tally {
             Doing::Waited(_) => {
                 host.meanwhile(link, &mut |meanwhile, ns| add(Part::Waited(peer, meanwhile), ns));
             }
-            Doing::Slept => add(Part::Slept(place), ns),
+            Doing::Slept => host.devices(link, &mut |wait, ns| {
+                add(wait.map_or(Part::Slept(place), |wait| Part::Device(peer, wait)), ns);
+            }),
             Doing::Passed => add(Part::Passed(place), ns),
             Doing::Unknown => add(Part::Unknown(place), ns),
         }

@@ -368,6 +368,12 @@ impl Jobs {
     }
 }
 
+/// Returns the name of a ring with that of its device, which may not be known.
+#[must_use]
+pub(crate) fn full_name(device: &str, ring: &str) -> String {
+    if device.is_empty() || device == ring { ring.to_owned() } else { format!("{device} {ring}") }
+}
+
 impl OpenJob {
     fn process(&self) -> Option<u32> {
         self.submitter.map(|submitter| submitter.pid)
@@ -400,6 +406,12 @@ impl OpenJob {
 }
 
 impl Ring {
+    /// Returns the name of the ring with that of its device.
+    #[must_use]
+    pub(crate) fn full_name(&self) -> String {
+        full_name(&self.device, &self.name)
+    }
+
     /// Returns the time with a job, ns.
     fn busy_until(&self, now: u64) -> u64 {
         self.busy + self.of_first(now)

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DurationsRow;
+use crate::model::devices::full_name;
 
 /// Ring of a device, which runs jobs one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,10 +77,7 @@ impl DeviceRow {
     /// Returns the name of the ring with that of its device.
     #[must_use]
     pub(crate) fn name(&self) -> String {
-        match &self.device {
-            Some(device) if *device != self.ring => format!("{device} {}", self.ring),
-            _ => self.ring.clone(),
-        }
+        full_name(self.device.as_deref().unwrap_or_default(), &self.ring)
     }
 
     /// Returns the jobs that the device has done.

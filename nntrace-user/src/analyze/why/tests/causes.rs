@@ -42,6 +42,50 @@ fn another_thread_had_the_cpu() {
 }
 
 #[test]
+fn the_device_was_busy_with_another_process() {
+    let queue = |trace: &mut Trace, at: u64, tid: u32, number: u64| {
+        let job =
+            format!("dev=npu0, fence={tid}:{number}, ring=rq0, job count:0, hw job count:0, client_id:1");
+        trace.event(at, tid, 0, &format!("drm_sched_job_queue: {job}"));
+        trace.event(at + 10 * US, 40, 0, &format!("drm_sched_job_run: {job}"));
+    };
+    let done = |trace: &mut Trace, at: u64, tid: u32, number: u64| {
+        trace.event(at, 0, 0, &format!("drm_sched_job_done: fence={tid}:{number} signaled"));
+    };
+    // Woken by the interrupt in the idle thread, or on behalf of a thread that has nothing to do with it.
+    for by in [0, 20] {
+        let mut trace = running();
+        for (number, (at, is_slow)) in (1..).zip(executions()) {
+            let (busy, ran) = if is_slow { (4_000 * US, 2_500 * US) } else { (0, 500 * US) };
+            if is_slow {
+                queue(&mut trace, at - 100 * US, 30, number);
+            }
+            trace.begin(at, APP, "[NN_LR_PE]infer");
+            queue(&mut trace, at + 100 * US, APP, number);
+            trace.switch(at + 110 * US, 0, (APP, "S"), by);
+            let free = at + 110 * US + busy;
+            if is_slow {
+                done(&mut trace, free, 30, number);
+            }
+            let woken = free + ran;
+            done(&mut trace, woken, APP, number);
+            trace.wake(woken, 0, by, APP);
+            trace.switch(woken, 0, (by, "R"), APP);
+            trace.end(woken + 300 * US, APP);
+        }
+        let answer = trace.answer();
+        assert_eq!(
+            parts(&answer),
+            [("wait-for-device", 4_000_000, "inferred"), ("device", 2_000_000, "inferred")],
+            "woken by {by}"
+        );
+        assert_eq!(text(&answer, 0), "waited for npu0 rq0, busy with jobs of driver (30)");
+        assert_eq!(answer["parts"][0]["by"], "driver (30)");
+        assert_eq!(text(&answer, 1), "asleep while npu0 rq0 ran its jobs");
+    }
+}
+
+#[test]
 fn a_pause_before_the_slow_ones_is_noted() {
     let mut trace = running();
     let mut at = 1_000_000;

@@ -4,7 +4,7 @@ function deviceUsagePart() {
   const usage = snapshot.device_usage;
   if (!usage) return null;
   const bytes = (/** @type {number|null} */ count) => {
-    if (count === null || count === undefined) return '-';
+    if (count === null || count === undefined) return UNKNOWN;
     const shift = count >= 2 ** 30 ? 30 : count >= 2 ** 20 ? 20 : count >= 2 ** 10 ? 10 : 0;
     return `${Math.round((10 * count) / 2 ** shift) / 10} ${{ 0: 'B', 10: 'KiB', 20: 'MiB', 30: 'GiB' }[shift]}`;
   };
@@ -12,7 +12,7 @@ function deviceUsagePart() {
   const rows = usage.devices.flatMap((/** @type {any} */ device) => {
     const name = device.driver && device.driver !== device.device ? `${device.device} (${device.driver})` : device.device;
     const users = new Map(device.processes.map((/** @type {any} */ user) => [user.pid, user]));
-    const who = (/** @type {any} */ user) => `${visible(user.comm) || '-'} ${user.pid}${user.has_closed ? ', at least: closed' : ''}`;
+    const who = (/** @type {any} */ user) => `${visible(user.comm) || UNKNOWN} ${user.pid}${user.has_closed ? ', at least: closed' : ''}`;
     const engines = device.engines.flatMap((/** @type {any} */ engine) => {
       const share = (/** @type {number|null} */ ns) => (ns === null || usage.known_ns === 0 ? null : ns / (usage.known_ns * engine.capacity));
       const about = [sources[/** @type {keyof typeof sources} */ (engine.source)], engine.capacity > 1 && `${engine.capacity} of them`, engine.implausible > 0 && plural(engine.implausible, 'implausible reading')].filter(Boolean).join(', ');
@@ -28,7 +28,7 @@ function deviceUsagePart() {
     const others = device.processes.filter((/** @type {any} */ user) => !counted.has(user.pid));
     return [...engines, ...others.map((/** @type {any} */ user) => ({ device: name, engine: '', who: who(user), about: 'has it open', busy: null, share: null, khz: null, memory: user.memory_bytes }))];
   });
-  const known = (/** @type {number|null} */ value, /** @type {(value: number) => any} */ show) => (value === null || value === undefined ? '-' : show(value));
+  const known = (/** @type {number|null} */ value, /** @type {(value: number) => any} */ show) => (value === null || value === undefined ? UNKNOWN : show(value));
   /** @type {Column[]} */
   const columns = [
     words('Device', (row) => visible(row.device)),
