@@ -1,4 +1,4 @@
-//! Use of accelerators and GPUs on the command line: a tree of sysfs whose counter goes on while the program runs, and a process
+//! Device usage on the command line: a tree of sysfs whose counter goes on while the program runs, and a process
 //! whose descriptors are those of a device.
 
 use std::{
@@ -123,7 +123,7 @@ fn open_devices_count_by_process() -> Result<()> {
     let [npu] = &usage.devices[..] else { panic!("{usage:?}") };
     assert_eq!((&*npu.device, &*npu.driver), ("rocket", "rocket"));
     let ([engine], [user]) = (&npu.engines[..], &npu.processes[..]) else { panic!("{npu:?}") };
-    assert_eq!((&*user.comm, user.has_closed, engine.source), ("sleep", false, UsageSource::Fdinfo));
+    assert_eq!((&*user.comm, user.is_lower_bound, engine.source), ("sleep", false, UsageSource::Fdinfo));
     let busy = engine.busy_ns.context("not known")?;
     assert!(busy.is_multiple_of(500_000) && (1..=steps).contains(&(busy / 500_000)), "{busy} of {steps}");
     assert_eq!((engine.processes[0].pid, engine.processes[0].busy_ns), (user.pid, busy));

@@ -10,7 +10,7 @@ mod compared;
 mod cpu_use;
 mod crowding;
 mod describe;
-mod device_use;
+mod device_activity;
 mod executions;
 mod limits;
 mod line;

@@ -1,120 +1,141 @@
-//! Use of accelerators and GPUs: what their drivers count for each open file and in all, read at the window's ends and in between.
+//! Use of accelerators and GPUs, from the counters of their drivers: of each DRM client, which is an open file, and of whole devices.
 //!
-//! A reading goes through the descriptors of all processes, so it is made by a thread of its own, and no more often than costs
-//! a hundredth of its time.
+//! A reading goes through the descriptors of all processes, so a thread of its own makes it, for at most 1 % of its time. What is
+//! shown meanwhile is the last reading: nobody waits for a driver that does not answer.
 
 mod fdinfo;
 mod totals;
 
 use std::{
-    fs::{self, File},
-    io::Read as _,
-    os::unix::fs::MetadataExt as _,
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
     },
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
-use nix::unistd::getuid;
+use nix::{libc::O_NONBLOCK, unistd::getuid};
 
 use self::totals::TotalSource;
 use super::clock::{self, nanoseconds};
-use crate::model::device_usage::{ClientKey, DeviceUsage, UsageMeter};
+use crate::{
+    caller,
+    model::device_usage::{ClientKey, DeviceUsage, UsageMeter},
+};
 
 /// Time between two readings where they are cheap.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Periods are this many times as long as a reading takes.
+/// Periods are this many times as long as the last reading took.
 const PERIOD_BY_COST: u32 = 100;
-/// Folders with the nodes of devices.
-const NODES: [&str; 2] = ["/dev/dri/", "/dev/accel/"];
+/// Time that the last reading has, beyond which a driver does not answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Folders with the nodes of devices, and their classes in sysfs.
+const NODES: [(&str, &str); 2] = [("/dev/dri/", "class/drm"), ("/dev/accel/", "class/accel")];
 /// Bytes of a file of the kernel at most.
 const LONGEST: u64 = 64 << 10;
 
 /// Reader of the use of all devices of a host.
 #[derive(Debug)]
 pub(crate) struct UsageReader {
-    shared: Arc<Mutex<Readings>>,
-    sampler: Option<Sampler>,
+    /// Before the window begins.
+    readings: Option<Readings>,
+    /// Result of the last reading.
+    last: Arc<Mutex<DeviceUsage>>,
+    /// Requests the last reading; its sender is told when it is done.
+    requests: Option<mpsc::Sender<mpsc::Sender<()>>>,
 }
 
-/// Where the figures are, and their meter.
+/// Where the counters are, and their meter.
 #[derive(Debug)]
 struct Readings {
     proc: PathBuf,
     sysfs: PathBuf,
     totals: Vec<TotalSource>,
     meter: UsageMeter,
+    /// Devices of nodes that were read, by the node.
+    devices: BTreeMap<PathBuf, String>,
     period: Duration,
     reading_ns: u64,
 }
 
-/// Thread that reads until it is dropped.
-#[derive(Debug)]
-struct Sampler {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
 impl UsageReader {
-    /// Finds what can be read under the roots of a proc and a sysfs; `None` on a host that has no device with usage: reading
-    /// the descriptors of all processes would be for nothing.
+    /// Finds what can be read under the roots of a proc and a sysfs; `None` on a host without such devices: reading the
+    /// descriptors of all processes would be for nothing.
     #[must_use]
     pub(crate) fn find(proc: &Path, sysfs: &Path) -> Option<Self> {
-        let totals = totals::find(sysfs);
         let readings = Readings {
             proc: proc.to_owned(),
             sysfs: sysfs.to_owned(),
-            totals,
+            totals: totals::find(sysfs),
             meter: UsageMeter::default(),
+            devices: BTreeMap::new(),
             period: PERIOD,
             reading_ns: 0,
         };
         let is_of_use = !nodes(sysfs).is_empty() || !readings.totals.is_empty();
-        is_of_use.then(|| Self { shared: Arc::new(Mutex::new(readings)), sampler: None })
+        is_of_use.then(|| Self { readings: Some(readings), last: Arc::default(), requests: None })
     }
 
-    /// Begins to measure.
+    /// Begins to measure. The first reading is made here, so that nothing of the window is missed.
     pub(crate) fn begin(&mut self) {
-        let mut readings = lock(&self.shared);
-        readings.read();
-        let cost = Duration::from_nanos(readings.reading_ns).saturating_mul(PERIOD_BY_COST);
-        readings.period = PERIOD.max(cost);
-        let period = readings.period;
-        drop(readings);
-        self.sampler = Some(Sampler::start(Arc::clone(&self.shared), period));
-    }
-
-    /// Reads everything; returns the usage since the first reading.
-    #[must_use]
-    pub(crate) fn read(&self) -> DeviceUsage {
-        let mut readings = lock(&self.shared);
-        readings.read();
-        DeviceUsage {
-            period_ns: nanoseconds(readings.period),
-            reading_ns: readings.reading_ns,
-            ..readings.meter.usage()
+        let Some(mut readings) = self.readings.take() else { return };
+        readings.read(&self.last);
+        let last = Arc::clone(&self.last);
+        let (requests, requested) = mpsc::channel::<mpsc::Sender<()>>();
+        let thread = thread::Builder::new().name("nntrace-usage".into()).spawn(move || {
+            loop {
+                let request = requested.recv_timeout(readings.period);
+                if matches!(request, Err(RecvTimeoutError::Disconnected)) {
+                    return;
+                }
+                readings.read(&last);
+                if let Ok(done) = request {
+                    // Who asked may no longer wait.
+                    let _ = done.send(());
+                    return;
+                }
+            }
+        });
+        match thread {
+            Ok(_) => self.requests = Some(requests),
+            Err(error) => log::warn!("device usage is not read: cannot start a thread for it: {error}"),
         }
     }
 
+    /// Returns the usage from the first reading to the last.
+    #[must_use]
+    pub(crate) fn read(&self) -> DeviceUsage {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Reads everything for the last time.
-    pub(crate) fn end(mut self) -> DeviceUsage {
-        let usage = self.read();
-        self.sampler = None;
-        usage
+    pub(crate) fn end(self) -> DeviceUsage {
+        if let Some(requests) = &self.requests {
+            let (done, is_done) = mpsc::channel();
+            if requests.send(done).is_ok() && is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
+            {
+                log::warn!(
+                    "a driver did not answer for {PATIENCE:?}: device usage is that of the reading before"
+                );
+            }
+        }
+        self.read()
     }
 }
 
 /// Returns the names of the devices that can be opened.
 fn nodes(sysfs: &Path) -> Vec<String> {
     let mut names = Vec::new();
-    for class in ["class/accel", "class/drm"] {
+    for (_, class) in NODES {
         let entries = fs::read_dir(sysfs.join(class)).into_iter().flatten().flatten();
         let all = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        // Beside nodes there are connectors of displays, and the version.
+        // Not connectors and `version`.
         names.extend(all.filter(|name| ["accel", "renderD"].iter().any(|start| name.starts_with(start))));
     }
     names.sort();
@@ -123,17 +144,13 @@ fn nodes(sysfs: &Path) -> Vec<String> {
 
 /// Returns the names of all devices whose use can be read, those that can be opened first.
 pub(super) fn names(sysfs: &Path) -> Vec<String> {
-    let totals = totals::find(sysfs).into_iter().map(|total| format!("{} (load)", total.device));
+    let totals = totals::find(sysfs).into_iter().map(|total| format!("{} (device-wide)", total.device));
     nodes(sysfs).into_iter().chain(totals).collect()
 }
 
-/// A reading that panicked has left whole readings behind.
-fn lock(readings: &Mutex<Readings>) -> MutexGuard<'_, Readings> {
-    readings.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Readings {
-    fn read(&mut self) {
+    /// Reads everything, and publishes the result.
+    fn read(&mut self, last: &Mutex<DeviceUsage>) {
         let begin = clock::now();
         self.meter.begin_reading(begin);
         for total in &self.totals {
@@ -142,16 +159,24 @@ impl Readings {
                 self.meter.total(&total.device, total.driver, engine, figure);
             });
         }
+        let mut suspended = BTreeMap::new();
         for pid in processes(&self.proc) {
-            self.process(pid);
+            self.process(pid, &mut suspended);
         }
-        self.meter.end_reading();
-        self.reading_ns += clock::now().saturating_sub(begin);
+        let cost = clock::now().saturating_sub(begin);
+        self.reading_ns += cost;
+        self.period = PERIOD.max(Duration::from_nanos(cost).saturating_mul(PERIOD_BY_COST));
+        let usage = DeviceUsage {
+            period_ns: nanoseconds(self.period),
+            reading_ns: self.reading_ns,
+            ..self.meter.usage()
+        };
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = usage;
     }
 
-    /// Reads the devices that a process has open. One that ends meanwhile has none. A program with capabilities of its own shows
-    /// its user no processes of others.
-    fn process(&mut self, pid: u32) {
+    /// Reads the clients of a process. One that ends meanwhile has none. Without root, other users' processes are skipped, even if
+    /// capabilities would allow them.
+    fn process(&mut self, pid: u32, suspended: &mut BTreeMap<PathBuf, bool>) {
         let folder = self.proc.join(pid.to_string());
         let user = getuid().as_raw();
         if user != 0 && fs::metadata(&folder).is_ok_and(|folder| folder.uid() != user) {
@@ -159,15 +184,23 @@ impl Readings {
         }
         let mut comm = None;
         for entry in fs::read_dir(folder.join("fd")).into_iter().flatten().flatten() {
-            let Ok(target) = fs::read_link(entry.path()) else { continue };
-            if !NODES.iter().any(|node| target.as_os_str().as_encoded_bytes().starts_with(node.as_bytes())) {
+            let Ok(node) = fs::read_link(entry.path()) else { continue };
+            let Some(class) = class_of(&node) else { continue };
+            let is_suspended =
+                *suspended.entry(node.clone()).or_insert_with(|| is_suspended(&self.sysfs, class, &node));
+            // A reading would wake it up, and it has not worked.
+            if is_suspended {
+                if let Some(device) = self.devices.get(&node) {
+                    self.meter.unchanged(device, pid);
+                }
                 continue;
             }
             let info = folder.join("fdinfo").join(entry.file_name());
             let Some(found) = read(&info).and_then(|text| fdinfo::parse(&text)) else { continue };
             let device = found.device.or_else(|| self.device_of(&entry.path()));
-            let key =
-                ClientKey { device: device.unwrap_or_else(|| found.client.driver.clone()), id: found.id };
+            let device = device.unwrap_or_else(|| found.client.driver.clone());
+            self.devices.entry(node).or_insert_with(|| device.clone());
+            let key = ClientKey { device, id: found.id };
             let comm = comm
                 .get_or_insert_with(|| read(&folder.join("comm")).unwrap_or_default().trim_end().to_owned());
             self.meter.client(&key, pid, comm, &found.client);
@@ -183,11 +216,32 @@ impl Readings {
     }
 }
 
-/// Reads a file of the kernel; `None` where it cannot be read.
+/// Returns the class in sysfs of a device node; `None` for any other file.
+fn class_of(node: &Path) -> Option<&'static str> {
+    let node = node.as_os_str().as_encoded_bytes();
+    NODES.iter().find(|(folder, _)| node.starts_with(folder.as_bytes())).map(|(_, class)| *class)
+}
+
+/// Whether a device is suspended.
+fn is_suspended(sysfs: &Path, class: &str, node: &Path) -> bool {
+    let Some(name) = node.file_name() else { return false };
+    let status = sysfs.join(class).join(name).join("device/power/runtime_status");
+    read(&status).is_some_and(|status| status.trim_end() == "suspended")
+}
+
+/// Reads a file of the kernel; `None` where it cannot be read. Without root, that is what the user may read.
 fn read(path: &Path) -> Option<String> {
     let mut text = Vec::new();
-    File::open(path).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
+    open(path).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if getuid().is_root() {
+        // A FIFO in a tree that somebody named would never answer.
+        return OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path);
+    }
+    caller::open(path)
 }
 
 /// Returns the ids of all processes, in their order.
@@ -196,31 +250,6 @@ fn processes(proc: &Path) -> Vec<u32> {
     let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
     pids
-}
-
-impl Sampler {
-    fn start(readings: Arc<Mutex<Readings>>, period: Duration) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let thread = thread::Builder::new().name("nntrace-usage".into()).spawn(move || {
-            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                lock(&readings).read();
-            }
-        });
-        if let Err(error) = &thread {
-            log::warn!("the use of devices is read once an interval only: no thread for it: {error}");
-        }
-        Self { stop: Some(stop), thread: thread.ok() }
-    }
-}
-
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            // Its panic was shown when it came.
-            let _ = thread.join();
-        }
-    }
 }
 
 #[cfg(test)]

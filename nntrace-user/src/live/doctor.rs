@@ -170,7 +170,7 @@ const CHECKS: [Check; 19] = [
         host_checks::counters()
     }),
     Check::optional("power rails", "--rails: energy that sensors measured", |_| host_checks::rails()),
-    Check::optional("use of devices", "how busy accelerators and GPUs were, and with whose work", |_| {
+    Check::optional("device usage", "how busy accelerators and GPUs are, and who uses them", |_| {
         host_checks::devices()
     }),
 ];

@@ -1,4 +1,4 @@
-//! Readers of what the host measures beside events: energy of rails, use of devices.
+//! Readers of host measurements that are not events: energy of rails, usage of devices.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const PROC: &str = "/proc";
 pub struct HostReaders {
     /// Reader of power rails.
     rails: Option<RailReader>,
-    /// Reader of the use of accelerators and GPUs.
+    /// Reader of device usage.
     usage: Option<UsageReader>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct HostReadings {
 }
 
 impl HostReaders {
-    /// Creates readers of rails, and of the use of devices under the root of a sysfs, where that is to be read.
+    /// Creates readers of rails, and of device usage under the root of a sysfs, where that is to be read.
     #[must_use]
     pub fn new(rails: Option<RailReader>, devices: Option<&Path>) -> Self {
         Self { rails, usage: devices.and_then(|sysfs| UsageReader::find(Path::new(PROC), sysfs)) }

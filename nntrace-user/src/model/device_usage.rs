@@ -1,4 +1,4 @@
-//! Use of accelerators and GPUs: what their drivers count, by process where they tell, else in all.
+//! Use of accelerators and GPUs, from the counters of their drivers: per process where these tell, else device-wide.
 
 mod meter;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::meter::{Client, ClientKey, EngineCounters, Total, UsageMeter};
 
-/// Use of the host's accelerators and GPUs between the first and the last reading of what their drivers count.
+/// Use of the host's accelerators and GPUs between the first and the last reading of their drivers' counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUsage {
     /// Time between two readings, ns.
@@ -39,31 +39,31 @@ pub struct UsedDevice {
 /// Use of an engine of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsedEngine {
-    /// Name that the driver gives it.
+    /// Name in the driver.
     pub engine: String,
     /// Engines of this name.
     pub capacity: u64,
-    /// Way in which the time is known.
+    /// Source of the time.
     pub source: UsageSource,
-    /// Time in which the engine worked, of all of this name together, ns; null where nothing could be read twice.
+    /// Busy time, of all engines of this name together, ns; null with fewer than two readings.
     pub busy_ns: Option<u64>,
-    /// Cycles that it worked; null where the driver does not count them.
+    /// Busy cycles; null where the driver does not count them.
     pub cycles: Option<u64>,
-    /// Readings of the driver that cannot be: smaller than one before, or more than the time since then. They are left out.
+    /// Ignored readings: the counter went backwards, or advanced far faster than time does.
     pub implausible: u64,
-    /// Time by process, the longest first; empty where the driver counts all together.
+    /// Time by process, the longest first; empty if only a device-wide counter exists.
     pub processes: Vec<EngineUser>,
 }
 
-/// Way in which the time of an engine is known.
+/// Source of the time of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UsageSource {
-    /// Counted for each open file of the device (`/proc/PID/fdinfo`).
+    /// Counters of each open file of the device (`/proc/PID/fdinfo`).
     Fdinfo,
-    /// Counted by the device in all.
+    /// Device-wide counter.
     Counter,
-    /// A load in percent, read once a period: what it was in between is not known.
+    /// Load in percent, read once a period and assumed constant between readings.
     Sampled,
 }
 
@@ -72,7 +72,7 @@ pub enum UsageSource {
 pub struct EngineUser {
     /// Process.
     pub pid: u32,
-    /// Time in which the engine worked for it, ns.
+    /// Busy time of the engine with its work, ns.
     pub busy_ns: u64,
 }
 
@@ -83,12 +83,13 @@ pub struct DeviceUser {
     pub pid: u32,
     /// Name of the process.
     pub comm: String,
-    /// Time in which all engines worked for it, ns.
+    /// Busy time of all engines with its work, ns.
     pub busy_ns: u64,
-    /// Most memory of the device that it was seen to have, bytes; null where the driver does not tell.
+    /// Peak resident memory at any reading, bytes; null if not reported.
     pub memory_bytes: Option<u64>,
-    /// Whether it closed the device: what it used after the reading before that is not known.
-    pub has_closed: bool,
+    /// Whether its times are a lower bound: it closed the device between two readings, or opened it late and its driver counts
+    /// cycles of which the start is not known.
+    pub is_lower_bound: bool,
 }
 
 impl DeviceUsage {
@@ -104,8 +105,8 @@ impl UsageSource {
     #[must_use]
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Fdinfo => "by process",
-            Self::Counter => "in all",
+            Self::Fdinfo => "per process",
+            Self::Counter => "device-wide",
             Self::Sampled => "sampled",
         }
     }

@@ -1,7 +1,7 @@
 //! Jobs of accelerators and GPUs: which device and ring ran them, how long they waited and ran, and who queued them.
 //!
-//! The time of a job is divided without rest: it depends on fences that are not signaled, then waits for its ring, then runs.
-//! The running times of a ring's jobs add up to the time in which it had a job.
+//! The time of a job is split exactly: blocked on fences, waiting for its ring, running. The running times of a ring's jobs add
+//! up to the time in which it had a job.
 
 pub(crate) mod event;
 mod every_job;
@@ -23,7 +23,10 @@ use self::{
     jobs::{Jobs, Ring},
 };
 pub(crate) use self::{every_job::DeviceJobs, jobs::full_name};
-use super::histogram::Durations;
+use super::{
+    capped_table::{OTHERS, OTHERS_PID},
+    histogram::Durations,
+};
 
 /// Rows of processes at most, and as many of sections.
 const MOST_ROWS: usize = 4_096;
@@ -58,7 +61,7 @@ pub(crate) struct Sums {
 pub(crate) struct RingSums {
     /// Time with a job of the device.
     pub(crate) busy_ns: u64,
-    /// Jobs whose end was lost, and their part of the time.
+    /// Jobs with a missing event, and their part of the time.
     pub(crate) lost: u64,
     pub(crate) lost_ns: u64,
     /// Jobs that ended before an older one that ran.
@@ -75,7 +78,7 @@ pub(crate) struct ProcessSums {
     /// Jobs that had not ended.
     pub(crate) open: u64,
     /// Time in which jobs depended on others.
-    pub(crate) dependency_ns: u64,
+    pub(crate) blocked_ns: u64,
     /// Time in which they could have run and did not.
     pub(crate) waiting_ns: u64,
     /// Part of it in which jobs of other processes ran.
@@ -177,7 +180,8 @@ impl Devices {
     /// Returns the name of a process; empty where it is not known.
     #[must_use]
     pub(crate) fn comm(&self, pid: u32) -> &str {
-        self.comms.get(&pid).map_or("", |(_, comm)| comm)
+        let others = if pid == OTHERS_PID { OTHERS } else { "" };
+        self.comms.get(&pid).map_or(others, |(_, comm)| comm)
     }
 
     /// Returns the name of a section that queued.
@@ -227,14 +231,15 @@ impl Sums {
         }
         let done = u64::from(job.end == End::Done);
         let waiting = job.started.unwrap_or(job.ended).saturating_sub(job.ready);
-        let dependency = job.queued.map_or(0, |queued| job.ready.saturating_sub(queued));
+        let blocked = job.queued.map_or(0, |queued| job.ready.saturating_sub(queued));
         let pid = job.submitter.map(|submitter| submitter.pid);
         let has_room = self.processes.len() < MOST_ROWS || self.processes.contains_key(&(job.ring, pid));
-        let row = self.processes.entry((job.ring, if has_room { pid } else { None })).or_default();
+        let row =
+            self.processes.entry((job.ring, if has_room { pid } else { Some(OTHERS_PID) })).or_default();
         row.jobs += done;
         row.canceled += u64::from(job.end == End::Canceled);
         row.open += u64::from(job.end == End::Open);
-        row.dependency_ns += dependency;
+        row.blocked_ns += blocked;
         row.waiting_ns += waiting;
         row.behind_others_ns += job.behind_others.min(waiting);
         row.running_ns += running;
@@ -249,7 +254,7 @@ impl Sums {
         }
         let row = self.sections.entry(key).or_default();
         row.jobs += done;
-        row.waiting_ns += dependency + waiting;
+        row.waiting_ns += blocked + waiting;
         row.running_ns += running;
         has_room
     }

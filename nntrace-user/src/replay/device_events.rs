@@ -40,8 +40,15 @@ pub(crate) fn blocked(fields: &[u8]) -> Option<DeviceEvent<'static>> {
 }
 
 /// Parses the fields of `drm_sched_job_wait_dep`, before Linux 6.17.
-pub(crate) fn blocked_by_id(fields: &[u8]) -> Option<DeviceEvent<'_>> {
-    Some(DeviceEvent::BlockedById { ring: ring(fields)?, id: number(fields, b"id")?, on: own_fence(fields)? })
+pub(crate) fn depends_by_id(fields: &[u8]) -> Option<DeviceEvent<'_>> {
+    let context = number(fields, b"context").or_else(|| number(fields, b"ctx"));
+    let seqno = number(fields, b"seq").or_else(|| number(fields, b"seqno"));
+    Some(DeviceEvent::DependsById {
+        ring: ring(fields)?,
+        id: number(fields, b"id")?,
+        address: own_fence(fields)?,
+        number: context.zip(seqno).map(|(context, seqno)| Fence::Number { context, seqno }),
+    })
 }
 
 /// Parses the fields of `dma_fence_signaled`.
@@ -175,11 +182,12 @@ mod tests {
         let done_at = |address| Some(DeviceEvent::Done(Fence::Address(address)));
         assert_eq!(done(b"fence=0000000000000010 signaled"), done_at(0x10));
         assert_eq!(done(b"fence=10"), done_at(10));
-        let on = Fence::Address(0x1c);
-        let blocked = Some(DeviceEvent::BlockedById { ring, id: 7, on });
+        let on = Fence::Number { context: 5, seqno: 3 };
+        let address = Fence::Address(0x1c);
+        let depends = Some(DeviceEvent::DependsById { ring, id: 7, address, number: Some(on) });
         let text = b"job ring=pp, id=7, depends fence=000000000000001c, context=5, seq=3";
-        assert_eq!(blocked_by_id(text), blocked);
-        assert_eq!(blocked_by_id(b"name=pp id=7 fence=28 ctx=5 seqno=3"), blocked);
+        assert_eq!(depends_by_id(text), depends);
+        assert_eq!(depends_by_id(b"name=pp id=7 fence=28 ctx=5 seqno=3"), depends);
     }
 
     #[test]

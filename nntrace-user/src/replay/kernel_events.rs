@@ -135,7 +135,7 @@ static ROWS: [Row; 39] = [
         .with_message(schema::RUN_BY_ADDRESS),
     row("drm_sched_process_job", |fields| device_events::done(fields).map(KernelEvent::Device))
         .with_message(schema::DONE_BY_ADDRESS),
-    row("drm_sched_job_wait_dep", |fields| device_events::blocked_by_id(fields).map(KernelEvent::Device)),
+    row("drm_sched_job_wait_dep", |fields| device_events::depends_by_id(fields).map(KernelEvent::Device)),
     row("dma_fence_signaled", |fields| device_events::signaled(fields).map(KernelEvent::Device))
         .with_message(schema::FENCE_SIGNALED),
     // Linux before 2.6.38, and later ones with CONFIG_EVENT_POWER_TRACING_DEPRECATED.

@@ -17,7 +17,7 @@ pub(super) fn table(usage: &DeviceUsage) -> Text {
         return text;
     }
     let known = usage.known_ns;
-    line!(text, "{:<NAMES$}{:>9}{:>8}{:>10}{:>10}", "use of devices", "busy", "share", "clock", "memory");
+    line!(text, "{:<NAMES$}{:>9}{:>8}{:>10}{:>10}", "device usage", "busy", "share", "clock", "memory");
     for device in &usage.devices {
         line!(text, "{}", name(device));
         for engine in &device.engines {
@@ -39,7 +39,7 @@ pub(super) fn table(usage: &DeviceUsage) -> Text {
 fn engine_lines(text: &mut Text, engine: &UsedEngine, device: &UsedDevice, known: u64) {
     let all = known.saturating_mul(engine.capacity);
     let share = |ns| number_format::percent(ns, all);
-    let count = if engine.capacity > 1 { format!(" ({} of them)", engine.capacity) } else { String::new() };
+    let count = if engine.capacity > 1 { format!(" x{}", engine.capacity) } else { String::new() };
     let clock = engine.cycles.zip(engine.busy_ns).filter(|(_, ns)| *ns > 0);
     // Cycles in a millisecond are kHz.
     let clock = clock.map(|(cycles, ns)| (u128::from(cycles) * 1_000_000 / u128::from(ns)) as u64);
@@ -90,8 +90,8 @@ pub(crate) fn name(device: &UsedDevice) -> String {
 pub(crate) fn comm(device: &UsedDevice, pid: u32) -> String {
     let user = device.processes.iter().find(|user| user.pid == pid);
     let comm = user.map(|user| user.comm.as_str()).filter(|comm| !comm.is_empty()).unwrap_or(UNKNOWN);
-    let closed = if user.is_some_and(|user| user.has_closed) { ", at least: closed" } else { "" };
-    format!("{comm} ({pid}){closed}")
+    let bound = if user.is_some_and(|user| user.is_lower_bound) { ", lower bound" } else { "" };
+    format!("{comm} ({pid}){bound}")
 }
 
 #[cfg(test)]
@@ -101,12 +101,12 @@ pub(crate) mod tests {
 
     /// An NPU with two users, one that has it open, and a core whose load is not known.
     pub(crate) fn sample() -> DeviceUsage {
-        let user = |pid, comm: &str, busy_ns, memory_bytes, has_closed| DeviceUser {
+        let user = |pid, comm: &str, busy_ns, memory_bytes, is_lower_bound| DeviceUser {
             pid,
             comm: comm.into(),
             busy_ns,
             memory_bytes,
-            has_closed,
+            is_lower_bound,
         };
         let npu = UsedDevice {
             device: "fdab0000.npu".into(),
@@ -148,11 +148,11 @@ pub(crate) mod tests {
         assert_eq!(table(&DeviceUsage::default()), "");
         let usage = sample();
         let expected = "\
-use of devices                         busy   share     clock    memory
+device usage                           busy   share     clock    memory
 fdab0000.npu (rocket)
-  npu (2 of them), by process        500 ms   25.0%   800 MHz  1 implausible reading
+  npu x2, per process                500 ms   25.0%   800 MHz  1 implausible reading
     camera (812)                     400 ms   20.0%            16.1 MiB
-    - (90), at least: closed         100 ms    5.0%                   -
+    - (90), lower bound              100 ms    5.0%                   -
   core 0, sampled                         -       -         -
   shell (91)                              -       -         -     4 KiB
 ";

@@ -156,18 +156,21 @@ fn device_line(row: &DeviceRow, window_ns: u64) -> String {
     let jobs = row.jobs();
     let unit = if jobs == 1 { "job" } else { "jobs" };
     let known = row.processes.iter().filter_map(|process| Some((process.pid?, process)));
-    let mut of: Vec<String> = known
+    let mut by: Vec<String> = known
         .take(3)
         .map(|(pid, process)| {
-            let share = percent(process.running_ns, row.busy_ns);
-            format!("{} ({pid}) {share}", if process.comm.is_empty() { "process" } else { &process.comm })
+            let comm = if process.comm.is_empty() { "unknown" } else { &process.comm };
+            format!("{} by {comm} ({pid})", percent(process.running_ns, row.busy_ns))
         })
         .collect();
-    if row.processes.len() > of.len() {
-        of.push("others".into());
+    if let Some(first) = by.first_mut() {
+        *first = first.replacen(" by ", " of that by ", 1);
     }
-    let of = if of.is_empty() { String::new() } else { format!(", by {}", of.join(", ")) };
-    format!("{} was busy {busy} of the time: {} {unit}{of}", row.name(), count(jobs))
+    if row.processes.len() > by.len() && !by.is_empty() {
+        by.push("the rest by others".into());
+    }
+    let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
+    format!("{} was busy {busy} of the time ({} {unit}){by}", row.name(), count(jobs))
 }
 
 /// Returns what a user of a language model waits for: a line for prompts, a line for decoding.
@@ -218,8 +221,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "fdab0000.npu rknn was busy 33.0% of the time: 81 jobs, by camera (812) 90.9%, others",
-                "pp was busy 30.0% of the time: 80 jobs, by camera (812) 100%",
+                "fdab0000.npu rknn was busy 33.0% of the time (81 jobs): 90.9% of that by camera (812), the rest by others",
+                "pp was busy 30.0% of the time (80 jobs): 100% of that by camera (812)",
             ]
         );
     }

@@ -122,8 +122,9 @@ impl Run<'_> {
             .filter_map(|(span, (_, end))| Some((*end, span.lock?)))
             .collect();
         let lock_at = |point: u32| released.get(&point).copied();
-        let waited_for_device = |thread: u32, times| self.waited_for_device(thread, times);
-        let walker = Walker::new(&self.built.graph, &self.built.threads, &lock_at, &waited_for_device);
+        let was_woken_by_device =
+            |thread: u32, waker: u32, times| self.was_woken_by_device(thread, waker, times);
+        let walker = Walker::new(&self.built.graph, &self.built.threads, &lock_at, &was_woken_by_device);
         let nested = Nested::new(events);
         let tally = |execution: &Execution| {
             let mut tally = Tally { first: execution.first, ..Tally::default() };

@@ -3,7 +3,7 @@
 use super::cpu_use::Turn;
 use crate::analyze::run_graph::{
     build::Thread,
-    graph::{Graph, Kind, Point, Trust},
+    graph::{Edge, Graph, Kind, Point, Trust},
 };
 
 /// Threads that wait for each other, and are followed at most.
@@ -60,21 +60,21 @@ pub(super) struct Walker<'a> {
     first: Vec<usize>,
     /// Number of the lock that is released at a point.
     lock_at: &'a dyn Fn(u32) -> Option<u32>,
-    /// Whether a device ended a job of a thread's process in a time (ns).
-    waited_for_device: &'a dyn Fn(u32, (u64, u64)) -> bool,
+    /// Whether a thread that slept between two times (ns) was woken by a device, on behalf of another thread.
+    was_woken_by_device: &'a dyn Fn(u32, u32, (u64, u64)) -> bool,
 }
 
 impl<'a> Walker<'a> {
-    /// Creates a walker of the chains of a graph. `lock_at` returns the lock that is released at a point, `waited_for_device`
-    /// whether a device ended a job of a thread's process in a time (ns).
+    /// Creates a walker of the chains of a graph. `lock_at` returns the lock that is released at a point, `was_woken_by_device`
+    /// whether a thread that slept between two times (ns) was woken by a device, on behalf of another thread.
     pub(super) fn new(
         graph: &'a Graph,
         threads: &'a [Thread],
         lock_at: &'a dyn Fn(u32) -> Option<u32>,
-        waited_for_device: &'a dyn Fn(u32, (u64, u64)) -> bool,
+        was_woken_by_device: &'a dyn Fn(u32, u32, (u64, u64)) -> bool,
     ) -> Self {
         let first = |thread: usize| graph.points.partition_point(|point| (point.thread as usize) < thread);
-        Self { graph, threads, first: (0..=threads.len()).map(first).collect(), lock_at, waited_for_device }
+        Self { graph, threads, first: (0..=threads.len()).map(first).collect(), lock_at, was_woken_by_device }
     }
 
     /// Shows the links that the time of a thread between two times (ns) consists of, the last first. They tile it.
@@ -150,8 +150,12 @@ impl<'a> Walker<'a> {
         let may_lead = via.is_none_or(|via| is_wake_up(via.kind));
         // The interrupt of a device wakes on behalf of whatever runs there.
         let thread = self.graph.points[number as usize].thread;
-        let leads = |kind| !is_wake_up(kind) || may_lead && !(self.waited_for_device)(thread, (begin, end));
-        let edge = edges.filter(|edge| leads(edge.kind)).max_by_key(|edge| {
+        let is_of_device = |from: u32| {
+            let waker = self.graph.points[from as usize].thread;
+            (self.was_woken_by_device)(thread, waker, (begin, end))
+        };
+        let leads = |edge: &Edge| !is_wake_up(edge.kind) || may_lead && !is_of_device(edge.from);
+        let edge = edges.filter(|edge| leads(edge)).max_by_key(|edge| {
             let from = &self.graph.points[edge.from as usize];
             (from.stamp(), edge.from)
         });

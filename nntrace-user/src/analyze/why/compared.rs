@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{
     chain::{Doing, Link},
     cpu_use::{CpuUse, Meanwhile},
-    device_use::{DeviceUse, DeviceWait},
+    device_activity::{DeviceActivity, DeviceWait},
     tally::{Host, Tally},
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) struct Run<'a> {
     pub(super) built: &'a Built<'a>,
     findings: &'a Findings<'a>,
     cpu_use: CpuUse,
-    device_use: DeviceUse,
+    device_activity: DeviceActivity,
     rings: Vec<String>,
     frequencies: Option<Frequencies>,
     /// Kind of each cluster with frequencies: the first of those that are as fast.
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
             built,
             findings,
             cpu_use: CpuUse::new(events.scheduling.as_ref(), &events.rival_turns, timelines),
-            device_use: DeviceUse::new(&events.devices.jobs_until(findings.run.window.end_ns)),
+            device_activity: DeviceActivity::new(&events.devices.jobs_until(findings.run.window.end_ns)),
             rings: events.devices.ring_names(),
             rivals: &events.rivals,
             kinds: frequencies.as_ref().map(kinds).unwrap_or_default(),
@@ -88,9 +88,11 @@ impl Run<'_> {
         self.processes.get(&tid).copied()
     }
 
-    /// Whether a device ended a job of a thread's process while the thread slept (ns).
-    pub(super) fn waited_for_device(&self, thread: u32, times: (u64, u64)) -> bool {
-        self.device_use.has_ended(self.process(thread), times)
+    /// Whether a thread that slept between two times (ns) was woken when a device was done with a job of it, by a thread of another
+    /// process.
+    pub(super) fn was_woken_by_device(&self, thread: u32, waker: u32, times: (u64, u64)) -> bool {
+        self.process(thread) != self.process(waker)
+            && self.device_activity.has_woken(self.built.threads[thread as usize].tid, times)
     }
 
     /// Returns how many CPUs the run has.
@@ -112,7 +114,10 @@ impl Compared<'_> {
         match known.filter(|comm| !comm.is_empty()) {
             Some(comm) => format!("{comm} ({pid})"),
             None => {
-                self.name_of(pid).map_or_else(|| format!("process {pid}"), |comm| format!("{comm} ({pid})"))
+                let of_devices =
+                    || Some(findings.devices.comm(pid).to_owned()).filter(|comm| !comm.is_empty());
+                let name = self.name_of(pid).or_else(of_devices);
+                name.map_or_else(|| format!("process {pid}"), |comm| format!("{comm} ({pid})"))
             }
         }
     }
@@ -198,7 +203,8 @@ impl Host for Run<'_> {
     }
 
     fn devices(&self, link: &Link, take: &mut dyn FnMut(Option<DeviceWait>, u64)) {
-        self.device_use.visit(self.process(link.thread), (link.begin, link.end), take);
+        let tid = self.built.threads[link.thread as usize].tid;
+        self.device_activity.visit(tid, (link.begin, link.end), take);
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     compared::Compared,
     cpu_use::Meanwhile,
-    device_use::DeviceWait,
+    device_activity::DeviceWait,
     limits,
     tally::{Part, Peer, Place, Tally},
 };
@@ -177,19 +177,19 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
 fn device(wait: DeviceWait, run: &Compared<'_>, whom: &str) -> Description {
     let (cause, by, text) = match wait {
         DeviceWait::Running(ring) => {
-            (Cause::Device, None, format!("asleep while {} ran its jobs{whom}", run.ring(ring)))
+            (Cause::Device, None, format!("asleep while {} ran jobs of its process{whom}", run.ring(ring)))
         }
         DeviceWait::Busy { ring, pid } => {
             let by = pid.map(|pid| run.process(pid));
-            let name = by.as_deref().unwrap_or("others");
-            let text = format!("waited for {}, busy with jobs of {name}{whom}", run.ring(ring));
+            let name = by.as_deref().unwrap_or("an unknown process");
+            let text = format!("waited for {}, busy with jobs from {name}{whom}", run.ring(ring));
             (Cause::WaitForDevice, by, text)
         }
-        DeviceWait::Queued(ring) => {
-            (Cause::WaitForDevice, None, format!("waited for {}, which ran no job{whom}", run.ring(ring)))
+        DeviceWait::Idle(ring) => {
+            (Cause::WaitForDevice, None, format!("waited for {} while it was idle{whom}", run.ring(ring)))
         }
         DeviceWait::Blocked(ring) => {
-            let text = format!("waited for a fence before its job could go to {}{whom}", run.ring(ring));
+            let text = format!("a job for {} was blocked on a fence{whom}", run.ring(ring));
             (Cause::WaitForDevice, None, text)
         }
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     chain::{Doing, Link, Via},
     cpu_use::Meanwhile,
-    device_use::DeviceWait,
+    device_activity::DeviceWait,
     executions::First,
 };
 
@@ -42,7 +42,7 @@ pub(super) enum Part {
     Moved(Option<Peer>, u32, u32),
     /// Waits for a CPU.
     Waited(Option<Peer>, Meanwhile),
-    /// Sleep with a job on a device.
+    /// Sleep with a job for a device.
     Device(Option<Peer>, DeviceWait),
     /// Sleep, for what is not known.
     Slept(Place),
@@ -103,7 +103,7 @@ pub(super) trait Host {
     fn speeds(&self, cpu: u32, time: (u64, u64), take: &mut dyn FnMut(u64, Option<(u32, u32)>));
     /// Shows what the time of a link in which its thread waited for a CPU went by with.
     fn meanwhile(&self, link: &Link, take: &mut dyn FnMut(Meanwhile, u64));
-    /// Shows what devices did for the process of a link's thread in its time; `None` where they did nothing.
+    /// Splits the time of a link by what devices did with jobs of its thread; `None` is the remainder.
     fn devices(&self, link: &Link, take: &mut dyn FnMut(Option<DeviceWait>, u64));
 }
 

@@ -27,7 +27,7 @@ pub(super) fn encoded(event: &DeviceEvent<'_>) -> Option<(u32, Bytes)> {
         ),
         DeviceEvent::Depends { job, on } => (&device_events::ADD_DEPENDENCY, of_dependency(job, on)?),
         DeviceEvent::Blocked { job, on } => (&device_events::UNSCHEDULABLE, of_dependency(job, on)?),
-        DeviceEvent::Signaled(Fence::Address(_)) | DeviceEvent::BlockedById { .. } => return None,
+        DeviceEvent::Signaled(Fence::Address(_)) | DeviceEvent::DependsById { .. } => return None,
     };
     let mut message = Vec::new();
     for (number, name) in schema.fields {

@@ -20,31 +20,31 @@ const LONGEST_NAME: usize = 64;
 /// Sets a counter by its text.
 type Set = fn(&mut EngineCounters, &str);
 /// Keys of engines without their names, longer ones first.
-const OF_ENGINES: [(&str, Set); 4] = [
+const ENGINE_KEYS: [(&str, Set); 4] = [
     ("engine-capacity-", |engine, text| engine.capacity = text.parse().unwrap_or(0)),
     ("engine-", |engine, text| engine.ns = text.strip_suffix("ns").and_then(|ns| ns.trim().parse().ok())),
     ("total-cycles-", |engine, text| engine.total_cycles = text.parse().ok()),
     ("cycles-", |engine, text| engine.cycles = text.parse().ok()),
 ];
 /// Keys of resident memory without the names of its regions: today's, and the one before.
-const OF_MEMORY: [&str; 2] = ["resident-", "memory-"];
+const MEMORY_KEYS: [&str; 2] = ["resident-", "memory-"];
 
 /// Open file of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Number that the driver gives it.
+    /// `drm-client-id`.
     pub(super) id: u64,
-    /// Place of the device on its bus; `None` on boards, whose devices are on none.
+    /// PCI address (`drm-pdev`); `None` for platform devices.
     pub(super) device: Option<String>,
     /// Counters.
     pub(super) client: Client,
 }
 
-/// Parses the text; `None` where it does not say which file of which driver it is of. Lines that cannot be read say nothing.
+/// Parses the text; `None` if it lacks the driver or the client. Unparsable lines are ignored.
 pub(super) fn parse(text: &str) -> Option<Found> {
     let (mut driver, mut device, mut id) = (None, None, None);
     let mut engines: BTreeMap<String, EngineCounters> = BTreeMap::new();
-    let mut memory: [Option<u64>; OF_MEMORY.len()] = [None; OF_MEMORY.len()];
+    let mut memory: [Option<u64>; MEMORY_KEYS.len()] = [None; MEMORY_KEYS.len()];
     for (key, value) in text.lines().filter_map(|line| line.strip_prefix("drm-")?.split_once(':')) {
         let value = value.trim();
         match key {
@@ -53,13 +53,13 @@ pub(super) fn parse(text: &str) -> Option<Found> {
             "client-id" => id = value.parse().ok(),
             _ => {
                 let of_engine =
-                    OF_ENGINES.iter().find_map(|(prefix, set)| Some((key.strip_prefix(prefix)?, set)));
+                    ENGINE_KEYS.iter().find_map(|(prefix, set)| Some((key.strip_prefix(prefix)?, set)));
                 if let Some((name, set)) = of_engine {
                     let has_room = engines.len() < MOST_ENGINES || engines.contains_key(name);
                     if has_room && name.len() <= LONGEST_NAME {
                         set(engines.entry(name.to_owned()).or_default(), value);
                     }
-                } else if let Some(which) = OF_MEMORY.iter().position(|prefix| key.starts_with(prefix)) {
+                } else if let Some(which) = MEMORY_KEYS.iter().position(|prefix| key.starts_with(prefix)) {
                     let known = memory[which].unwrap_or(0);
                     memory[which] = bytes(value).map(|bytes| bytes.saturating_add(known)).or(memory[which]);
                 }

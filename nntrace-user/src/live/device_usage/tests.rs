@@ -77,13 +77,28 @@ fn readings_go_on_by_themselves() {
     let mut reader = host.find().unwrap();
     reader.begin();
     host.open(70, "/dev/accel/accel0", 1, 700);
-    let before = lock(&reader.shared).reading_ns;
-    while lock(&reader.shared).reading_ns == before {
+    while reader.read().devices[0].engines[0].busy_ns != Some(700) {
         thread::sleep(Duration::from_millis(5));
     }
     // Closed after a reading: what it had until then counts.
     fs::remove_dir_all(host.root("proc/70")).unwrap();
     let usage = reader.end();
     assert_eq!(usage.devices[0].engines[0].busy_ns, Some(700));
-    assert!(usage.devices[0].processes[0].has_closed);
+    assert!(usage.devices[0].processes[0].is_lower_bound);
+}
+
+#[test]
+fn suspended_devices_are_left_asleep() {
+    let host = Host::new();
+    let status = "sys/class/drm/renderD128/device/power/runtime_status";
+    host.write(status, "active\n");
+    host.open(70, "/dev/dri/renderD128", 1, 500);
+    let mut reader = host.find().unwrap();
+    reader.begin();
+    host.write(status, "suspended\n");
+    // A driver that is read would say this.
+    host.open(70, "/dev/dri/renderD128", 1, 800);
+    let usage = reader.end();
+    let device = &usage.devices[0];
+    assert_eq!((device.engines[0].busy_ns, device.processes[0].is_lower_bound), (None, false));
 }

@@ -1,4 +1,4 @@
-//! Figures of whole devices, of drivers that count nothing for single files.
+//! Device-wide counters, for drivers without counters of each client.
 //!
 //! Source: `drivers/accel/ivpu/ivpu_sysfs.c` of Linux; `rknpu_load` of Rockchip's driver; `load` of Rockchip's and NVIDIA's devfreq
 //! devices.

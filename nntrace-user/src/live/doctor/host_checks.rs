@@ -1,6 +1,6 @@
 //! Capabilities of the host and of this process, by what the kernel's files show.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use nix::sys::resource::{Resource, getrlimit};
 
@@ -189,12 +189,14 @@ fn devices_under(sysfs: &Path) -> Finding {
     if !found.is_empty() {
         return Finding::present(found.join(", "));
     }
-    let has_debugfs =
-        fs::read_dir(sysfs.join("kernel/debug")).is_ok_and(|mut entries| entries.next().is_some());
-    let mount = "mount -t debugfs none /sys/kernel/debug";
+    let fixes = match fs::read_dir(sysfs.join("kernel/debug")).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Vec::new(),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => fixes::as_root(),
+        Ok(false) | Err(_) => vec!["mount -t debugfs none /sys/kernel/debug".into()],
+    };
     Finding::absent(
-        "no device in /sys/class/accel and /sys/class/drm, no load of an NPU in debugfs or of a device in /sys/class/devfreq",
-        if has_debugfs { Vec::new() } else { vec![mount.into()] },
+        "no accel or render node in /sys/class, no load file in debugfs or /sys/class/devfreq",
+        fixes,
     )
 }
 
@@ -278,7 +280,7 @@ mod tests {
         let found = devices_under(tree(&files).path());
         assert_eq!(
             (found.status, &*found.found),
-            (Status::Present, "accel0, renderD128, fb000000.gpu (load)")
+            (Status::Present, "accel0, renderD128, fb000000.gpu (device-wide)")
         );
     }
 

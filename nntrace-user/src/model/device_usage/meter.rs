@@ -1,4 +1,4 @@
-//! Meter of what drivers count: readings become times by engine and process.
+//! Meter of drivers' counters: readings become times by engine and process.
 
 use std::{
     cmp::Reverse,
@@ -9,37 +9,39 @@ use super::{DeviceUsage, DeviceUser, EngineUser, UsageSource, UsedDevice, UsedEn
 
 /// Time by which a counter may be ahead of the clock: jobs are counted when they end, ns.
 const SLACK: u64 = 1_000_000_000;
-/// Open files, and as many sums of processes, at most.
+/// Factor beyond which a counter advances faster than any device works: some count jobs that overlap.
+const FASTER: u64 = 4;
+/// Clients, and as many processes, at most.
 const MOST: usize = 16_384;
 
-/// Open file of a device, by which its driver counts. Several descriptors and processes may share one.
+/// DRM client: an open file, the unit of the driver's counters. Several descriptors and processes may share one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientKey {
     /// Name of the device.
     pub(crate) device: String,
-    /// Number that the driver gives the file.
+    /// `drm-client-id`, which is never given again.
     pub(crate) id: u64,
 }
 
-/// What a driver says of an open file.
+/// Counters of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Client {
     /// Name of the driver.
     pub(crate) driver: String,
     /// Engines by name.
     pub(crate) engines: BTreeMap<String, EngineCounters>,
-    /// Memory of the device that it has, bytes.
+    /// Resident memory, bytes.
     pub(crate) memory_bytes: Option<u64>,
 }
 
 /// Counters of an engine, from when the file was opened on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EngineCounters {
-    /// Time that it worked, ns.
+    /// Busy time, ns.
     pub(crate) ns: Option<u64>,
-    /// Cycles that it worked.
+    /// Busy cycles.
     pub(crate) cycles: Option<u64>,
-    /// Cycles of the device since it began to count, working or not.
+    /// Cycles of the device since it began to count, busy or not.
     pub(crate) total_cycles: Option<u64>,
     /// Engines of this name; 0 where the driver says nothing: there is one.
     pub(crate) capacity: u64,
@@ -48,7 +50,7 @@ pub(crate) struct EngineCounters {
 /// Reading of a whole device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Total {
-    /// Time that it worked so far, ns.
+    /// Busy time so far, ns.
     Busy(u64),
     /// Load in thousandths.
     Load(u64),
@@ -61,26 +63,22 @@ pub(crate) struct UsageMeter {
     /// Times of the reading before this one, and of this one, ns.
     before: u64,
     now: u64,
-    clients: BTreeMap<ClientKey, OpenClient>,
-    totals: BTreeMap<(String, String), OpenTotal>,
+    clients: BTreeMap<ClientKey, KnownClient>,
+    totals: BTreeMap<(String, String), (u64, Total)>,
     drivers: BTreeMap<String, String>,
     engines: BTreeMap<(String, String), EngineSums>,
     users: BTreeMap<(String, u32), User>,
     left_out: u64,
 }
 
+/// Client that was read, open or not.
 #[derive(Clone, Debug)]
-struct OpenClient {
+struct KnownClient {
     pid: u32,
     /// Time of its last reading, ns.
     at: u64,
-    last: BTreeMap<String, EngineCounters>,
-}
-
-#[derive(Clone, Debug)]
-struct OpenTotal {
-    at: u64,
-    last: Total,
+    /// Counters of its engines, and when each last advanced, ns.
+    last: BTreeMap<String, (EngineCounters, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,11 +91,14 @@ struct EngineSums {
     by_process: BTreeMap<u32, u64>,
 }
 
+/// Process that has a device open.
 #[derive(Clone, Debug, Default)]
 struct User {
     comm: String,
-    memory_bytes: Option<u64>,
-    has_closed: bool,
+    /// Memory in the reading at this time, and the most in any, bytes.
+    memory: (u64, Option<u64>),
+    most_memory: Option<u64>,
+    is_lower_bound: bool,
 }
 
 impl UsageMeter {
@@ -108,34 +109,63 @@ impl UsageMeter {
         self.now = now;
     }
 
-    /// Takes what a driver says of an open file of a process. A file that several have is the first one's.
+    /// Takes the counters of a client that a process has. One that several have counts for the first of them.
     pub(crate) fn client(&mut self, key: &ClientKey, pid: u32, comm: &str, client: &Client) {
         let now = self.now;
         self.drivers.entry(key.device.clone()).or_insert_with(|| client.driver.clone());
         let known = self.clients.get(key).cloned();
         if known.as_ref().is_some_and(|known| known.at == now) {
-            return;
-        }
-        if known.is_none() && self.clients.len() >= MOST {
-            self.left_out += 1;
+            self.user(&key.device, pid, comm, None);
             return;
         }
         self.user(&key.device, pid, comm, client.memory_bytes);
+        if known.is_none() && !self.has_room_for_client() {
+            self.left_out += 1;
+            return;
+        }
         let is_first = self.first == Some(now);
+        let mut last = BTreeMap::new();
         for (name, counters) in &client.engines {
             let before = known.as_ref().and_then(|known| known.last.get(name)).copied();
-            // A file that was opened after the reading before this one has counted from 0 on.
-            let (before, since) = match (before, &known) {
-                (Some(before), Some(known)) => (Some(before), known.at),
-                _ if is_first => (None, now),
-                _ => (
-                    Some(EngineCounters { total_cycles: None, ..EngineCounters::zero(*counters) }),
-                    self.before,
-                ),
+            let read = known.as_ref().map_or(self.before, |known| known.at);
+            let (before, since) = match before {
+                Some((before, since)) => (Some(before), since),
+                None if is_first => (None, now),
+                // A file that was opened after the reading before this one has counted from 0 on.
+                None => (Some(counters.when_opened()), self.before),
             };
-            self.engine(&key.device, name, pid, before, counters, since);
+            if before.is_some_and(|before| counters.lacks_a_start(&before)) {
+                self.lower_bound(&key.device, pid);
+            }
+            self.engine((&key.device, name), pid, before, counters, (since, read));
+            let has_advanced = before.is_none_or(|before| *counters != before);
+            last.insert(name.clone(), (*counters, if has_advanced { now } else { since }));
         }
-        self.clients.insert(key.clone(), OpenClient { pid, at: now, last: client.engines.clone() });
+        self.clients.insert(key.clone(), KnownClient { pid, at: now, last });
+    }
+
+    /// The clients that a process has of a device are as they were: it is suspended.
+    pub(crate) fn unchanged(&mut self, device: &str, pid: u32) {
+        let now = self.now;
+        let of_process =
+            self.clients.iter_mut().filter(|(key, client)| key.device == device && client.pid == pid);
+        of_process.for_each(|(_, client)| client.at = now);
+    }
+
+    /// Makes room for another client, by forgetting those that are closed.
+    fn has_room_for_client(&mut self) -> bool {
+        if self.clients.len() < MOST {
+            return true;
+        }
+        let (now, before) = (self.now, self.before);
+        let all = std::mem::take(&mut self.clients);
+        let (open, closed): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            all.into_iter().partition(|(_, client)| client.at == now || client.at == before);
+        self.clients = open;
+        for (ClientKey { device, .. }, KnownClient { pid, .. }) in closed {
+            self.lower_bound(&device, pid);
+        }
+        self.clients.len() < MOST
     }
 
     fn user(&mut self, device: &str, pid: u32, comm: &str, memory: Option<u64>) {
@@ -144,32 +174,47 @@ impl UsageMeter {
             self.left_out += 1;
             return;
         }
+        let now = self.now;
         let user = self.users.entry(key).or_default();
         comm.clone_into(&mut user.comm);
-        user.memory_bytes = user.memory_bytes.max(memory);
+        if user.memory.0 != now {
+            user.memory = (now, None);
+        }
+        if let Some(memory) = memory {
+            let sum = user.memory.1.unwrap_or(0).saturating_add(memory);
+            user.memory.1 = Some(sum);
+            user.most_memory = user.most_memory.max(Some(sum));
+        }
     }
 
-    /// Adds what an engine did for a process since a reading before, at `since` (ns).
+    fn lower_bound(&mut self, device: &str, pid: u32) {
+        if let Some(user) = self.users.get_mut(&(device.to_owned(), pid)) {
+            user.is_lower_bound = true;
+        }
+    }
+
+    /// Adds what an engine of a device did for a process since counters were read before, which last advanced at `since` (ns).
     fn engine(
         &mut self,
-        device: &str,
-        name: &str,
+        (device, name): (&str, &str),
         pid: u32,
         before: Option<EngineCounters>,
         counters: &EngineCounters,
-        since: u64,
+        (since, read): (u64, u64),
     ) {
-        let elapsed = self.now - since;
+        let (elapsed, in_period) = (self.now.saturating_sub(since), self.now.saturating_sub(read));
         let sums = self.sums(device, name, UsageSource::Fdinfo);
         sums.capacity = sums.capacity.max(counters.capacity).max(1);
         let Some(before) = before else { return };
-        let Some(ns) = counters.busy_since(&before, elapsed) else { return };
-        let most = elapsed.saturating_add(SLACK).saturating_mul(sums.capacity);
+        let Some(ns) = counters.busy_since(&before, in_period) else { return };
+        let most = elapsed.saturating_add(SLACK).saturating_mul(sums.capacity.saturating_mul(FASTER));
         match ns {
             Ok(ns) if ns <= most => {
                 sums.busy_ns = Some(sums.busy_ns.unwrap_or(0).saturating_add(ns));
-                *sums.by_process.entry(pid).or_default() += ns;
-                if let (Some(now), Some(last)) = (counters.cycles, before.cycles)
+                let of_process = sums.by_process.entry(pid).or_default();
+                *of_process = of_process.saturating_add(ns);
+                // Beside total cycles, cycles are those of a clock that always runs.
+                if let (Some(now), Some(last), Some(_)) = (counters.cycles, before.cycles, counters.ns)
                     && let Some(cycles) = now.checked_sub(last)
                 {
                     sums.cycles = Some(sums.cycles.unwrap_or(0).saturating_add(cycles));
@@ -184,11 +229,11 @@ impl UsageMeter {
         let now = self.now;
         self.drivers.entry(device.to_owned()).or_insert_with(|| driver.to_owned());
         let key = (device.to_owned(), engine.to_owned());
-        let before = self.totals.insert(key, OpenTotal { at: now, last: total.clone() });
+        let before = self.totals.insert(key, (now, total.clone()));
         let source =
             if matches!(total, Total::Busy(_)) { UsageSource::Counter } else { UsageSource::Sampled };
         let sums = self.sums(device, engine, source);
-        let Some(OpenTotal { at, last }) = before else { return };
+        let Some((at, last)) = before else { return };
         let elapsed = now.saturating_sub(at);
         let ns = match (total, last) {
             (Total::Busy(now), Total::Busy(before)) => now.checked_sub(before),
@@ -199,7 +244,7 @@ impl UsageMeter {
             (Total::Load(_), _) | (Total::Busy(_), Total::Load(_)) => None,
         };
         match ns {
-            Some(ns) if ns <= elapsed.saturating_add(SLACK) => {
+            Some(ns) if ns <= elapsed.saturating_add(SLACK).saturating_mul(FASTER) => {
                 sums.busy_ns = Some(sums.busy_ns.unwrap_or(0).saturating_add(ns));
             }
             _ => sums.implausible += 1,
@@ -218,28 +263,12 @@ impl UsageMeter {
         self.engines.entry((device.to_owned(), engine.to_owned())).or_insert_with(sums)
     }
 
-    /// The reading of everything ends: files that it did not have were closed.
-    pub(crate) fn end_reading(&mut self) {
-        let now = self.now;
-        let (open, closed): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(&mut self.clients).into_iter().partition(|(_, client)| client.at == now);
-        self.clients = open;
-        for (ClientKey { device, .. }, OpenClient { pid, .. }) in closed {
-            if let Some(user) = self.users.get_mut(&(device, pid)) {
-                user.has_closed = true;
-            }
-        }
-    }
-
     /// Returns the usage between the first reading and the last.
     #[must_use]
     pub(crate) fn usage(&self) -> DeviceUsage {
-        let names: BTreeSet<&String> = self
-            .engines
-            .keys()
-            .map(|(device, _)| device)
-            .chain(self.users.keys().map(|(device, _)| device))
-            .collect();
+        let of_engines = self.engines.keys().map(|(device, _)| device);
+        let names: BTreeSet<&String> =
+            of_engines.chain(self.users.keys().map(|(device, _)| device)).collect();
         DeviceUsage {
             period_ns: 0,
             reading_ns: 0,
@@ -269,16 +298,19 @@ impl UsageMeter {
             .collect();
         let busy = |pid: u32| {
             let rows = engines.iter().flat_map(|engine| &engine.processes);
-            rows.filter(|row| row.pid == pid).map(|row| row.busy_ns).sum()
+            rows.filter(|row| row.pid == pid).fold(0, |sum: u64, row| sum.saturating_add(row.busy_ns))
         };
+        let of_device =
+            self.clients.iter().filter(|(key, client)| key.device == device && client.at != self.now);
+        let closed: BTreeSet<u32> = of_device.map(|(_, client)| client.pid).collect();
         let users = self.users.iter().filter(|((of, _), _)| of == device);
         let mut processes: Vec<_> = users
             .map(|((_, pid), user)| DeviceUser {
                 pid: *pid,
                 comm: user.comm.clone(),
                 busy_ns: busy(*pid),
-                memory_bytes: user.memory_bytes,
-                has_closed: user.has_closed,
+                memory_bytes: user.most_memory,
+                is_lower_bound: user.is_lower_bound || closed.contains(pid),
             })
             .collect();
         processes.sort_by_key(|row| (Reverse(row.busy_ns), row.pid));
@@ -287,16 +319,24 @@ impl UsageMeter {
     }
 }
 
-/// A counter that never does went back.
+/// A monotonic counter went backwards.
 struct WentBack;
 
 impl EngineCounters {
-    /// Returns what these counters had when the file was opened.
-    fn zero(self) -> Self {
+    /// Returns what these counters had when the file was opened, as far as that is known.
+    fn when_opened(self) -> Self {
         Self { ns: self.ns.map(|_| 0), cycles: self.cycles.map(|_| 0), total_cycles: None, capacity: 0 }
     }
 
-    /// Returns the time (ns) that the engine worked between two readings, `elapsed` (ns) apart; `None` where it is not counted.
+    /// Whether busy cycles cannot be told in time, as it is not known since when they were counted.
+    fn lacks_a_start(&self, before: &Self) -> bool {
+        self.ns.is_none()
+            && self.total_cycles.is_some()
+            && before.total_cycles.is_none()
+            && self.cycles > Some(0)
+    }
+
+    /// Returns the busy time (ns) between two readings, `elapsed` (ns) apart; `None` where it is not counted.
     fn busy_since(&self, before: &Self, elapsed: u64) -> Option<Result<u64, WentBack>> {
         if let (Some(now), Some(before)) = (self.ns, before.ns) {
             return Some(now.checked_sub(before).ok_or(WentBack));
@@ -315,120 +355,4 @@ impl EngineCounters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn key(id: u64) -> ClientKey {
-        ClientKey { device: "npu0".into(), id }
-    }
-
-    fn of(engines: &[(&str, EngineCounters)]) -> Client {
-        let engines = engines.iter().map(|(name, counters)| ((*name).to_owned(), *counters)).collect();
-        Client { driver: "rocket".into(), engines, memory_bytes: None }
-    }
-
-    fn busy(ns: u64) -> EngineCounters {
-        EngineCounters { ns: Some(ns), ..EngineCounters::default() }
-    }
-
-    fn reading(meter: &mut UsageMeter, now: u64, clients: &[(u64, u32, Client)]) {
-        meter.begin_reading(now);
-        for (id, pid, client) in clients {
-            meter.client(&key(*id), *pid, "app", client);
-        }
-        meter.end_reading();
-    }
-
-    #[test]
-    fn files_count_from_the_first_reading_or_from_when_they_are_opened() {
-        let mut meter = UsageMeter::default();
-        let npu = |ns| of(&[("npu", busy(ns))]);
-        reading(&mut meter, 0, &[(1, 70, npu(900))]);
-        reading(&mut meter, SECOND, &[(1, 70, npu(1_000)), (2, 80, npu(50))]);
-        // The first file is closed, its number is given again.
-        reading(&mut meter, 2 * SECOND, &[(2, 80, npu(80))]);
-        reading(&mut meter, 3 * SECOND, &[(1, 70, npu(7)), (2, 80, npu(80))]);
-        let usage = meter.usage();
-        assert_eq!(usage.known_ns, 3 * SECOND);
-        let [device] = &usage.devices[..] else { panic!("{usage:?}") };
-        let [engine] = &device.engines[..] else { panic!("{device:?}") };
-        assert_eq!((engine.busy_ns, engine.implausible, engine.capacity), (Some(187), 0, 1));
-        let users: Vec<_> = engine.processes.iter().map(|row| (row.pid, row.busy_ns)).collect();
-        assert_eq!(users, [(70, 107), (80, 80)]);
-        let closed: Vec<_> =
-            device.processes.iter().map(|row| (row.pid, row.busy_ns, row.has_closed)).collect();
-        assert_eq!(closed, [(70, 107, true), (80, 80, false)]);
-    }
-
-    #[test]
-    fn a_file_of_several_processes_counts_once() {
-        let mut meter = UsageMeter::default();
-        let npu = |ns| of(&[("npu", busy(ns))]);
-        for (second, ns) in [(0, 0), (1, 100)] {
-            reading(&mut meter, second * SECOND, &[(1, 70, npu(ns)), (1, 71, npu(ns))]);
-        }
-        let usage = meter.usage();
-        assert_eq!(usage.devices[0].engines[0].busy_ns, Some(100));
-        assert_eq!(usage.devices[0].processes.len(), 1);
-    }
-
-    #[test]
-    fn counters_that_cannot_be_are_counted_and_left_out() {
-        let mut meter = UsageMeter::default();
-        let npu = |ns| of(&[("npu", busy(ns))]);
-        for (second, ns) in [(0, 500), (1, 100), (2, 150), (3, u64::MAX), (4, 160), (5, 170)] {
-            reading(&mut meter, second * SECOND, &[(1, 70, npu(ns))]);
-        }
-        let engine = &meter.usage().devices[0].engines[0];
-        assert_eq!((engine.busy_ns, engine.implausible), (Some(60), 3));
-        // Two engines may work twice the time.
-        let mut meter = UsageMeter::default();
-        let two =
-            |ns| of(&[("ccs", EngineCounters { ns: Some(ns), capacity: 2, ..EngineCounters::default() })]);
-        for second in 0..3 {
-            reading(&mut meter, second * 10 * SECOND, &[(1, 70, two(second * 19 * SECOND))]);
-        }
-        let engine = &meter.usage().devices[0].engines[0];
-        assert_eq!((engine.busy_ns, engine.capacity, engine.implausible), (Some(38 * SECOND), 2, 0));
-    }
-
-    #[test]
-    fn cycles_are_a_part_of_all_cycles() {
-        let mut meter = UsageMeter::default();
-        let cycles = |worked, all| {
-            let counters =
-                EngineCounters { cycles: Some(worked), total_cycles: Some(all), ..EngineCounters::default() };
-            of(&[
-                ("rcs", counters),
-                ("bcs", EngineCounters { cycles: Some(worked), ..EngineCounters::default() }),
-            ])
-        };
-        reading(&mut meter, 0, &[(1, 70, cycles(1_000, 5_000))]);
-        reading(&mut meter, SECOND, &[(1, 70, cycles(1_250, 6_000))]);
-        // All cycles went back.
-        reading(&mut meter, 2 * SECOND, &[(1, 70, cycles(1_300, 10))]);
-        let engines = meter.usage().devices.remove(0).engines;
-        let [of_cycles_alone, engine] = &engines[..] else { panic!("{engines:?}") };
-        assert_eq!((engine.busy_ns, engine.cycles, engine.implausible), (Some(SECOND / 4), Some(250), 1));
-        assert_eq!(of_cycles_alone.busy_ns, None);
-    }
-
-    #[test]
-    fn whole_devices_count_or_have_a_load() {
-        let mut meter = UsageMeter::default();
-        for (second, busy, load) in [(0, 7_000, 900), (1, 7_400, 500), (2, 7_300, 1_001)] {
-            meter.begin_reading(second * SECOND);
-            meter.total("accel0", "intel_vpu", "npu", Total::Busy(busy));
-            meter.total("npu", "rknpu", "core 0", Total::Load(load));
-            meter.end_reading();
-        }
-        let usage = meter.usage();
-        let [ivpu, rknpu] = &usage.devices[..] else { panic!("{usage:?}") };
-        assert_eq!((ivpu.engines[0].busy_ns, ivpu.engines[0].implausible), (Some(400), 1));
-        assert_eq!(ivpu.engines[0].source, UsageSource::Counter);
-        assert_eq!((rknpu.engines[0].busy_ns, rknpu.engines[0].implausible), (Some(SECOND / 2), 1));
-        assert_eq!((&*rknpu.driver, rknpu.engines[0].source), ("rknpu", UsageSource::Sampled));
-    }
-}
+mod tests;

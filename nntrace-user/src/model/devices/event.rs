@@ -6,7 +6,7 @@
 //!
 //! Source: `drivers/gpu/drm/scheduler/gpu_scheduler_trace.h`, `include/trace/events/dma_fence.h`.
 
-/// Fence, by which a job is known.
+/// Fence that identifies a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fence {
     /// Number in a context, in which fences are signaled in their order.
@@ -16,11 +16,11 @@ pub(crate) enum Fence {
         /// Number.
         seqno: u64,
     },
-    /// Address: before Linux 6.17. Another fence may have it later.
+    /// Address, which is reused: before Linux 6.17.
     Address(u64),
 }
 
-/// Ring of a device.
+/// Ring of a device: an instance of the scheduler. Those of one name are not told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingName<'a> {
     /// Name of the device; empty where the event does not have it: before Linux 6.17.
@@ -65,13 +65,16 @@ pub(crate) enum DeviceEvent<'a> {
         /// Fence that it depends on.
         on: Fence,
     },
-    /// The same before Linux 6.17, where the job is known by its ring and its number.
-    BlockedById {
+    /// A job is the next one of its queue, and depends on a fence, which may be signaled already: before Linux 6.17, where the
+    /// job is known by its ring and its number.
+    DependsById {
         /// Ring of the job.
         ring: RingName<'a>,
         /// Its number.
         id: u64,
-        /// Fence that it depends on.
-        on: Fence,
+        /// Address of the fence that it depends on, by which jobs are known.
+        address: Fence,
+        /// Its context and number, by which it is signaled.
+        number: Option<Fence>,
     },
 }

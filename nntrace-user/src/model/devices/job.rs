@@ -47,12 +47,12 @@ impl Job {
 /// Way in which a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The device was done.
+    /// Completed by the device.
     Done,
     /// Its fence was signaled before it was handed to the device.
     Canceled,
-    /// It had ended when a later one did, and its own event was lost.
+    /// An event of it was lost: it was not seen to be handed over, or had ended when a later one did.
     Lost,
-    /// It has not.
+    /// It has not ended.
     Open,
 }

@@ -15,7 +15,7 @@ use super::{
 /// Rings at most.
 const MOST_RINGS: usize = 1_024;
 /// Processes of a ring whose times are kept apart at most.
-const MOST_PROCESSES: usize = 64;
+const MOST_PROCESSES: usize = 1_024;
 /// Jobs that have not ended at most, and as many dependencies of them.
 const MOST_OPEN: usize = 1 << 16;
 /// Dependencies of one job at most, and jobs that depend on one fence.
@@ -114,22 +114,22 @@ impl Jobs {
             DeviceEvent::Queued(job) => self.queue(job, now, counts, submitter, &mut ended),
             DeviceEvent::HandedOver(job) => self.hand_over(job, now, &mut ended),
             DeviceEvent::Done(fence) => {
-                if !self.end(fence, now, &mut ended) {
-                    self.unmatched += u64::from(counts);
-                }
+                let is_known = self.end(fence, now, counts, End::Lost, &mut ended);
+                // Without room, it may be one that was left out.
+                self.unmatched += u64::from(counts && !is_known && self.left_out == 0);
                 self.signal(fence, now);
             }
             DeviceEvent::Signaled(fence) => {
-                self.end(fence, now, &mut ended);
+                self.end(fence, now, counts, End::Canceled, &mut ended);
                 self.signal(fence, now);
             }
             DeviceEvent::Depends { job, on } => self.depend(job, on, false),
             DeviceEvent::Blocked { job, on } => self.depend(job, on, true),
-            DeviceEvent::BlockedById { ring, id, on } => {
+            DeviceEvent::DependsById { ring, id, address, number } => {
                 if let Some(ring) = self.number(ring)
                     && let Some(&job) = self.by_id.get(&(ring, id))
                 {
-                    self.depend(job, on, true);
+                    [Some(address), number].into_iter().flatten().for_each(|on| self.depend(job, on, false));
                 }
             }
         }
@@ -188,7 +188,7 @@ impl Jobs {
         ended: &mut impl FnMut(&Job),
     ) {
         let Some(ring) = self.number(name.ring) else { return };
-        // The fence is another job's now, whose end was not seen.
+        // The fence is reused: the end of the earlier job was missed.
         self.remove(name.fence, now, End::Lost, ended);
         let Some(job) = self.insert(name, ring, now) else { return };
         job.submitter = Some(submitter);
@@ -209,11 +209,17 @@ impl Jobs {
             return;
         }
         let Some(job) = self.open.get_mut(&name.fence) else { return };
-        job.ring = ring;
+        if job.ring != ring {
+            if let Some(id) = job.id {
+                self.by_id.remove(&(job.ring, id));
+            }
+            job.others_before = self.rings[ring as usize].busy_of_others(job.process(), now);
+            job.ring = ring;
+        }
         job.handed_over = Some(now);
         let (serial, depends_on) = (job.serial, std::mem::take(&mut job.depends_on));
         let of_ring = &mut self.rings[ring as usize];
-        // What blocked it has let it go, though that was not seen.
+        // The fence that blocked it is signaled, though no event showed it.
         if job.blocked_by.take().is_some() {
             job.ready = now;
             job.others_before = of_ring.busy_of_others(job.process(), now);
@@ -298,19 +304,26 @@ impl Jobs {
         }
     }
 
-    /// Ends a job; returns whether it was known.
-    fn end(&mut self, fence: Fence, now: u64, ended: &mut impl FnMut(&Job)) -> bool {
+    /// Ends a job, as `never_ran` where it was not seen that it was handed over; returns whether it was known.
+    fn end(
+        &mut self,
+        fence: Fence,
+        now: u64,
+        counts: bool,
+        never_ran: End,
+        ended: &mut impl FnMut(&Job),
+    ) -> bool {
         let Some(job) = self.open.get(&fence) else { return false };
         let number = job.ring as usize;
         if job.handed_over.is_none() {
-            self.remove(fence, now, End::Canceled, ended);
+            self.remove(fence, now, never_ran, ended);
             return true;
         }
         while let Some(&(first, _)) = self.rings[number].handed_over.front()
             && first != fence
         {
             if !self.must_have_ended(first, fence) {
-                self.rings[number].out_of_order += 1;
+                self.rings[number].out_of_order += u64::from(counts);
                 break;
             }
             self.remove(first, now, End::Lost, ended);
@@ -417,9 +430,13 @@ impl Ring {
         self.busy + self.of_first(now)
     }
 
-    /// Returns the time with a job of another process, ns.
+    /// Returns the time with a job of another process, ns; 0 for one whose own time had no room.
     fn busy_of_others(&self, process: Option<u32>, now: u64) -> u64 {
-        let own = self.busy_by_process.get(&process).copied().unwrap_or(0);
+        let own = match self.busy_by_process.get(&process) {
+            Some(own) => *own,
+            None if self.busy_by_process.len() >= MOST_PROCESSES => return 0,
+            None => 0,
+        };
         let of_first = if self.first_process == process { self.of_first(now) } else { 0 };
         self.busy_until(now) - own - of_first
     }

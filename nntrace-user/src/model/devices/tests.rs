@@ -154,12 +154,15 @@ impl Run {
                 if fence == fence_of(job, has_addresses) || self.is_signaled(fence) {
                     return;
                 }
-                self.jobs[job].depends_on.push((fence, is_blocked));
+                self.jobs[job].depends_on.push((fence, is_blocked && !has_addresses));
                 let (ring, job_fence) = (ring(self.jobs[job].ring), fence_of(job, has_addresses));
                 let event = match (is_blocked, has_addresses) {
                     (false, _) => DeviceEvent::Depends { job: job_fence, on: fence },
                     (true, false) => DeviceEvent::Blocked { job: job_fence, on: fence },
-                    (true, true) => DeviceEvent::BlockedById { ring, id: job as u64, on: fence },
+                    (true, true) => {
+                        let (address, number) = (Fence::Address(1 << 40), Some(fence));
+                        DeviceEvent::DependsById { ring, id: job as u64, address, number }
+                    }
                 };
                 self.event(99, event);
             }
@@ -243,7 +246,7 @@ fn figures(sums: &Sums, devices: &Devices) -> BTreeMap<(u32, u32), [u64; 6]> {
     };
     let rows = sums.processes.iter().map(|((ring, pid), row)| {
         let ended = [row.jobs, row.canceled + row.open];
-        let times = [row.dependency_ns, row.waiting_ns, row.behind_others_ns, row.running_ns];
+        let times = [row.blocked_ns, row.waiting_ns, row.behind_others_ns, row.running_ns];
         ((number(*ring), pid.unwrap()), [ended[0], ended[1], times[0], times[1], times[2], times[3]])
     });
     rows.filter(|(_, row)| row.iter().any(|figure| *figure > 0)).collect()
@@ -400,9 +403,57 @@ fn tables_are_bounded() {
             |_| String::new(),
         );
     }
-    // 976 rings, and as many jobs less than there were as there is no room for them.
+    // Of 2,000 rings.
     assert_eq!(devices.rings().len(), 1_024);
     let jobs: u64 = devices.sums_until(70_000).processes.values().map(|row| row.open).sum();
     assert_eq!(jobs, 1 << 16);
     assert!(devices.left_out() > 976 + (69_024 - (1 << 16)));
+}
+
+#[test]
+fn a_job_that_was_not_seen_to_be_handed_over_is_not_canceled() {
+    let sums = |event| devices_of(&[(0, DeviceEvent::Queued(job(1))), (10, event)]).sums_until(20);
+    let done = sums(DeviceEvent::Done(job(1).fence));
+    assert_eq!((done.rings[0].lost, done.rings[0].busy_ns), (1, 0));
+    assert!(done.processes.is_empty());
+    let killed = sums(DeviceEvent::Signaled(job(1).fence));
+    assert_eq!(
+        (killed.processes[&(0, Some(7))].canceled, killed.processes[&(0, Some(7))].waiting_ns),
+        (1, 10)
+    );
+}
+
+#[test]
+fn what_ended_before_the_window_is_not_out_of_order() {
+    let other = |seqno| JobName { fence: Fence::Number { context: 6, seqno }, ..job(0) };
+    let mut devices = Devices::default().since(50);
+    for (time, event) in [
+        (0, DeviceEvent::HandedOver(job(1))),
+        (0, DeviceEvent::HandedOver(other(1))),
+        (10, DeviceEvent::Done(other(1).fence)),
+        (20, DeviceEvent::Done(job(1).fence)),
+    ] {
+        devices.take(&event, time, by(7), b"", |_| String::new());
+    }
+    assert_eq!(devices.sums_until(100).rings[0].out_of_order, 0);
+}
+
+#[test]
+fn many_processes_on_a_ring_do_not_wait_for_themselves() {
+    let mut devices = Devices::default();
+    let mut now = 0;
+    for pid in 1..3_000 {
+        for seqno in [1, 2] {
+            let name = JobName { fence: Fence::Number { context: pid, seqno }, ..job(0) };
+            devices.take(&DeviceEvent::Queued(name), now, by(pid as u32), b"", |_| String::new());
+            devices.take(&DeviceEvent::HandedOver(name), now, by(9), b"", |_| String::new());
+        }
+        for seqno in [1, 2] {
+            now += 10;
+            let fence = Fence::Number { context: pid, seqno };
+            devices.take(&DeviceEvent::Done(fence), now, by(9), b"", |_| String::new());
+        }
+    }
+    let sums = devices.sums_until(now);
+    assert!(sums.processes.values().all(|row| row.behind_others_ns == 0 && row.waiting_ns == 10));
 }

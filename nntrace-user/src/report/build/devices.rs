@@ -72,7 +72,7 @@ impl Findings<'_> {
             jobs: process.jobs,
             canceled: process.canceled,
             open: process.open,
-            dependency_ns: process.dependency_ns,
+            blocked_ns: process.blocked_ns,
             waiting_ns: process.waiting_ns,
             behind_others_ns: process.behind_others_ns,
             running_ns: process.running_ns,
@@ -87,7 +87,7 @@ impl Findings<'_> {
         let unmatched = self.devices.unmatched();
         let note = (unmatched > 0).then(|| {
             format!(
-                "{unmatched} jobs of devices ended of which nothing else was seen: they began before the trace, or events were lost"
+                "{unmatched} device jobs have only an end event: they were queued before the trace, or events were lost"
             )
         });
         note.into_iter().collect()

@@ -45,12 +45,18 @@ impl Findings<'_> {
             "language_models" => {
                 "batches of tokens of further processes, and requests of further threads, were left out"
             }
-            "devices" => "jobs of devices were left out, or have no process or section of their own",
+            "devices" => {
+                "device jobs or their events were dropped, or have no row of their process or section"
+            }
             "values" => "times an account or value came for which there was no room: it is (others)",
             _ => "",
         };
         let notes = self.summed().into_iter().map(|(table, count)| (words(&table), count));
         let notes = notes.filter(|(words, _)| !words.is_empty());
-        notes.map(|(words, count)| format!("{count} {words}; more are kept with a larger --memory")).collect()
+        // The tables of devices do not grow.
+        let more = |words: &str| {
+            if words.starts_with("device jobs") { "" } else { "; more are kept with a larger --memory" }
+        };
+        notes.map(|(words, count)| format!("{count} {words}{}", more(words))).collect()
     }
 }

@@ -7,21 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::DurationsRow;
 use crate::model::devices::full_name;
 
-/// Ring of a device, which runs jobs one after the other.
+/// Ring of a device: an instance of the kernel's scheduler. Rings of one device and name are one row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceRow {
     /// Name of the device in the kernel; null where events do not have it: before Linux 6.17.
     pub device: Option<String>,
     /// Name of the ring.
     pub ring: String,
-    /// Time with a job of the device, ns.
+    /// Time with at least one job on the device, ns.
     pub busy_ns: u64,
-    /// Jobs whose end was not seen although a later one ended. Their other figures are not counted.
+    /// Jobs with a missing event: never seen to be handed to the device, or ended by a later job. Excluded from the other figures.
     pub lost: u64,
-    /// Part of the busy time in which they were the oldest, ns.
+    /// Part of the busy time in which they were the oldest on the device, ns.
     pub lost_ns: u64,
-    /// Jobs that ended before an older one of the ring: the device does not run them one after the other, and running times
-    /// are those of the oldest.
+    /// Jobs that completed before an older one: the device runs several at once, and the busy time is charged to the oldest.
     pub out_of_order: u64,
     /// Processes that queued.
     pub processes: Vec<DeviceProcessRow>,
@@ -40,11 +39,11 @@ pub struct DeviceProcessRow {
     pub canceled: u64,
     /// Jobs that had not ended when the window did.
     pub open: u64,
-    /// Time in which a job waited for a fence, ns.
-    pub dependency_ns: u64,
-    /// Time in which a job could have run and did not, ns.
+    /// Time blocked on fences, ns.
+    pub blocked_ns: u64,
+    /// Time ready but not running, ns.
     pub waiting_ns: u64,
-    /// Part of it in which the ring ran jobs of other processes, ns.
+    /// Part of the waiting time in which the ring ran jobs of other processes, ns.
     pub behind_others_ns: u64,
     /// Time in which a job was the oldest one of the device on the ring, ns.
     pub running_ns: u64,
@@ -52,7 +51,7 @@ pub struct DeviceProcessRow {
     pub running: DurationsRow,
     /// Times of these jobs from when they were queued until they were done.
     pub latency: DurationsRow,
-    /// Sections that queued, those whose jobs ran longest first.
+    /// Sections that queued jobs, those whose jobs ran longest first.
     pub sections: Vec<DeviceSectionRow>,
 }
 
@@ -67,7 +66,7 @@ pub struct DeviceSectionRow {
     pub function: String,
     /// Jobs that the device has done.
     pub jobs: u64,
-    /// Time from when they were queued until they ran, ns.
+    /// Time from queued until running, blocked time included, ns.
     pub waiting_ns: u64,
     /// Time in which they ran, ns.
     pub running_ns: u64,
@@ -105,7 +104,7 @@ impl DeviceRow {
             jobs: 80,
             canceled: 1,
             open: 1,
-            dependency_ns: 500_000,
+            blocked_ns: 500_000,
             waiting_ns: 4_100_000,
             behind_others_ns: 3_200_000,
             running_ns: 30_000_000,
@@ -126,7 +125,7 @@ impl DeviceRow {
             jobs: 1,
             canceled: 0,
             open: 0,
-            dependency_ns: 0,
+            blocked_ns: 0,
             waiting_ns: 0,
             behind_others_ns: 0,
             running_ns: 2_000_000,

@@ -27,7 +27,7 @@ pub(super) fn table(text: &mut Text, rows: &[DeviceRow], window_ns: u64, figures
         "running",
         "share",
         "waiting",
-        "others",
+        "behind",
         "blocked",
         "p50",
         "p99"
@@ -40,10 +40,10 @@ pub(super) fn table(text: &mut Text, rows: &[DeviceRow], window_ns: u64, figures
             process_lines(text, process, window_ns, figures);
         }
         if row.lost > 0 {
-            line!(text, "  ends not seen: {}, {}", row.lost, figures.time(row.lost_ns));
+            line!(text, "  missing events: {} jobs, {}", row.lost, figures.time(row.lost_ns));
         }
         if row.out_of_order > 0 {
-            line!(text, "  out of order: {}; the oldest job is taken to run", row.out_of_order);
+            line!(text, "  completed out of order: {}; the oldest job is assumed to run", row.out_of_order);
         }
     }
 }
@@ -65,7 +65,7 @@ fn process_lines(text: &mut Text, row: &DeviceProcessRow, window_ns: u64, figure
         time(row.running_ns),
         time(row.waiting_ns),
         time(row.behind_others_ns),
-        time(row.dependency_ns),
+        time(row.blocked_ns),
         quantile(p50_ns),
         quantile(p99_ns),
     );
@@ -84,7 +84,7 @@ fn process_lines(text: &mut Text, row: &DeviceProcessRow, window_ns: u64, figure
         line!(text, "    and {more} more sections: --json has them");
     }
     if row.open > 0 || row.canceled > 0 {
-        line!(text, "    not ended: {}, canceled: {}", row.open, row.canceled);
+        line!(text, "    unfinished: {}, canceled: {}", row.open, row.canceled);
     }
 }
 
@@ -99,14 +99,14 @@ mod tests {
         assert_eq!(text, "");
         table(&mut text, &DeviceRow::samples(), 100_000_000, Figures::new(false));
         let expected = "\
-devices                          jobs  running   share  waiting   others  blocked      p50      p99
+devices                          jobs  running   share  waiting   behind  blocked      p50      p99
 fdab0000.npu rknn                  81  33.0 ms   33.0%
   camera (812)                     80  30.0 ms   30.0%  4.10 ms  3.20 ms   500 us   420 us   504 us
     LD_PE:rknn_run                 80  30.0 ms          4.60 ms
-    not ended: 1, canceled: 1
+    unfinished: 1, canceled: 1
   queued before the trace           1  2.00 ms    2.0%     0 ns     0 ns     0 ns        -        -
-  ends not seen: 1, 1.00 ms
-  out of order: 2; the oldest job is taken to run
+  missing events: 1 jobs, 1.00 ms
+  completed out of order: 2; the oldest job is assumed to run
 pp                                 80  30.0 ms   30.0%
   camera (812)                     80  30.0 ms   30.0%  4.10 ms  3.20 ms   500 us   420 us   504 us
 ";

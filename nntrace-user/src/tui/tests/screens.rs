@@ -71,7 +71,7 @@ fn cpus_with_the_use_of_devices() {
     let mut used = app(Snapshot { device_usage, ..sample::snapshot(12) }, sample::health());
     press(&mut used, "2");
     insta::assert_snapshot!("device_usage", screen(&mut used, 80, 24));
-    assert!(!screen(&mut used, 60, 15).to_string().contains("use of devices"));
+    assert!(!screen(&mut used, 60, 15).to_string().contains("device usage"));
 }
 
 #[test]

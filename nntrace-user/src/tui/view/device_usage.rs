@@ -27,7 +27,7 @@ pub(crate) fn height(snapshot: &Snapshot, rows: u16) -> u16 {
 pub(crate) fn draw(snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
     let Some(usage) = &snapshot.device_usage else { return };
     let columns = usize::from(area.width);
-    put(buffer, area, 0, &rule("use of devices", "of the run", columns));
+    put(buffer, area, 0, &rule("device usage", "whole run", columns));
     let lines: Vec<String> = usage.devices.iter().flat_map(|device| lines(usage, device, columns)).collect();
     list(buffer, below_first(area), &lines);
 }

@@ -79,9 +79,9 @@ fn the_device_was_busy_with_another_process() {
             [("wait-for-device", 4_000_000, "inferred"), ("device", 2_000_000, "inferred")],
             "woken by {by}"
         );
-        assert_eq!(text(&answer, 0), "waited for npu0 rq0, busy with jobs of driver (30)");
+        assert_eq!(text(&answer, 0), "waited for npu0 rq0, busy with jobs from driver (30)");
         assert_eq!(answer["parts"][0]["by"], "driver (30)");
-        assert_eq!(text(&answer, 1), "asleep while npu0 rq0 ran its jobs");
+        assert_eq!(text(&answer, 1), "asleep while npu0 rq0 ran jobs of its process");
     }
 }
 

@@ -134,15 +134,14 @@ pub struct Live {
           hide_short_help = true)]
     pub rails: Rails,
 
-    /// Use of accelerators and GPUs, as their drivers count it: auto or off
+    /// Report how busy accelerators and GPUs are, from driver counters: auto or off
     ///
-    /// Read at the ends of the run, at each interval and each second, or less often where that takes more than a hundredth of
-    /// the time: the open devices of all processes, and the counters of whole devices. Nothing is read on a host without such
-    /// devices.
+    /// Reads device-wide counters and the devices that processes have open: at the start, the end and every second, less often if
+    /// a reading takes more than 10 ms. Does nothing on hosts without such devices.
     #[arg(long, value_name = "auto|off", default_value = "auto", help_heading = POWER, hide_short_help = true)]
     pub device_usage: DeviceUsage,
 
-    /// Where sysfs is mounted, for rails and the use of devices
+    /// Where sysfs is mounted, for rails and device usage
     #[arg(long, value_name = "FOLDER", default_value = SYSFS, help_heading = POWER, hide_short_help = true)]
     pub rails_from: PathBuf,
 
@@ -206,7 +205,7 @@ pub enum Rails {
     Sampled(Duration),
 }
 
-/// Whether the use of devices is read.
+/// Whether device usage is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DeviceUsage {
     /// Where there are such devices.

@@ -79,24 +79,24 @@ function devicesPart() {
   );
   /** @type {Column[]} */
   const columns = [
-    words('Device', (row) => row.name),
+    words('Ring', (row) => row.name),
     words('Queued by', (row) => queuedBy(row.pid)),
-    words('In', (row) => row.section),
+    words('Section', (row) => row.section),
     counts('Jobs', (row) => row.jobs, key),
     times('Running', (row) => row.running_ns, key),
     shares('%', (row) => row.running_ns, windowNs, () => 'running'),
     times('Waiting', (row) => row.waiting_ns, key),
-    { ...times('For others', (row) => row.behind_others_ns, key), hint: 'Part of the waiting time in which jobs of other processes ran' },
-    { ...times('Blocked', (row) => row.dependency_ns, key), hint: 'Waiting for a fence that the job depends on' },
+    { ...times('Behind', (row) => row.behind_others_ns, key), hint: 'Part of the waiting time in which the ring ran jobs of other processes' },
+    { ...times('Blocked', (row) => row.blocked_ns, key), hint: 'Waiting for fences that jobs depend on' },
     { ...times('p50', (row) => row.total.p50_ns, key), hint: 'From when a job was queued until it was done' },
     times('p99', (row) => row.total.p99_ns, key),
     times('max', (row) => row.total.max_ns, key),
   ];
   const notes = devices.flatMap((/** @type {any} */ ring) => [
-    ring.lost > 0 && `${ringName(ring)}: ${plural(ring.lost, 'job')} whose end was not seen, ${duration(ring.lost_ns)}.`,
-    ring.out_of_order > 0 && `${ringName(ring)}: ${plural(ring.out_of_order, 'job')} ended before an older one; the oldest is taken to run.`,
+    ring.lost > 0 && `${ringName(ring)}: missing events of ${plural(ring.lost, 'job')}, ${duration(ring.lost_ns)}.`,
+    ring.out_of_order > 0 && `${ringName(ring)}: ${plural(ring.out_of_order, 'job')} completed before an older one; the oldest is assumed to run.`,
   ]);
-  if (data.devices.left_out > 0) notes.push(`Not in the lanes: the ${count(data.devices.left_out)} shortest jobs.`);
-  const about = 'A job waits for the fences that it depends on, then for its ring, then runs: the oldest job that a ring was handed is taken to run.';
+  if (data.devices.left_out > 0) notes.push(`The ${count(data.devices.left_out)} shortest jobs are not drawn.`);
+  const about = 'A job waits for its fences, then for its ring, then runs. The oldest job handed to a ring is assumed to run.';
   return part('devices', 'Accelerators and GPUs', about, table({ caption: 'Jobs by ring, process and section', columns, rows }), notes.filter(Boolean).map((/** @type {string} */ note) => element('p', { class: 'about' }, note)));
 }

@@ -77,7 +77,7 @@ function layOut(sections, threads, devices, lanes) {
       add({ kind: 'thread', height: Math.max(1, rows.length) * ROW, label, detail: label.endsWith(String(thread.tid)) ? '' : String(thread.tid), thread: number, rows }, THREAD_GAP);
     }
   }
-  if (devices.length > 0) add({ kind: 'heading', height: HEADING, label: 'Accelerators and GPUs', detail: 'jobs that run' });
+  if (devices.length > 0) add({ kind: 'heading', height: HEADING, label: 'Accelerators and GPUs', detail: 'running jobs' });
   for (const device of devices) add({ kind: 'device', height: ROW, label: visible(device.ring), detail: visible(device.device), device }, THREAD_GAP);
   let cluster = null;
   for (const lane of lanes) {

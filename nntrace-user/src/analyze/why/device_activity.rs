@@ -1,16 +1,16 @@
-//! Use of devices while a thread slept: whether one ran a job of its process, or let it wait for those of others.
+//! Device activity while a thread slept that had queued a job: whether the device ran it, or let it wait for others.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use super::cpu_use::{Stretch, claim};
-use crate::model::devices::job::Job;
+use crate::model::devices::job::{End, Job};
 
-/// Activity of a device for a process that has a job there.
+/// Activity of a device for a thread that has queued a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeviceWait {
-    /// The ring with this number ran a job of it.
+    /// The ring with this number ran its job.
     Running(u32),
     /// The ring ran jobs of another process, which may not be known.
     Busy {
@@ -19,25 +19,29 @@ pub(super) enum DeviceWait {
         /// Process.
         pid: Option<u32>,
     },
-    /// A job could have run on the ring and did not.
-    Queued(u32),
-    /// A job for the ring depended on a fence.
+    /// Its job could have run on the ring and did not.
+    Idle(u32),
+    /// Its job for the ring was blocked on a fence.
     Blocked(u32),
 }
 
-/// Jobs of all processes over time.
-#[derive(Default)]
-pub(super) struct DeviceUse(FxHashMap<u32, Process>);
+/// Time from the end of a job within which its thread is woken for it, ns.
+const WOKEN_WITHIN: u64 = 1_000_000;
 
-/// Jobs of a process over time.
+/// Jobs of all threads over time.
 #[derive(Default)]
-struct Process {
+pub(super) struct DeviceActivity(FxHashMap<u32, OfThread>);
+
+/// Jobs that a thread queued over time.
+#[derive(Default)]
+struct OfThread {
     rings: BTreeMap<u32, OnRing>,
-    /// Ends of its jobs, ns.
+    /// When the device was done with each, ns.
     ends: Vec<u64>,
+    pid: Option<u32>,
 }
 
-/// Times in which a process had a job on a ring, each kind without overlaps.
+/// Disjoint intervals of each kind for a thread on a ring.
 #[derive(Default)]
 struct OnRing {
     running: Vec<Stretch<()>>,
@@ -47,7 +51,7 @@ struct OnRing {
     blocked: Vec<Stretch<()>>,
 }
 
-impl DeviceUse {
+impl DeviceActivity {
     /// Takes all jobs of a run.
     pub(super) fn new(jobs: &[Job]) -> Self {
         let mut all = Self::default();
@@ -55,13 +59,17 @@ impl DeviceUse {
         let mut ran: BTreeMap<u32, Vec<Stretch<Option<u32>>>> = BTreeMap::new();
         for job in jobs {
             let pid = job.submitter.map(|submitter| submitter.pid);
+            let tid = job.submitter.map(|submitter| submitter.tid);
             if let Some(started) = job.started {
                 ran.entry(job.ring).or_default().push((started, job.ended, pid));
             }
-            let Some(pid) = pid else { continue };
-            let process = all.0.entry(pid).or_default();
-            process.ends.push(job.ended);
-            let on_ring = process.rings.entry(job.ring).or_default();
+            let Some(tid) = tid.filter(|_| job.end != End::Lost) else { continue };
+            let of_thread = all.0.entry(tid).or_default();
+            if job.end == End::Done {
+                of_thread.ends.push(job.ended);
+            }
+            of_thread.pid = pid;
+            let on_ring = of_thread.rings.entry(job.ring).or_default();
             if let Some(started) = job.started {
                 on_ring.running.push((started, job.ended, ()));
             }
@@ -73,31 +81,32 @@ impl DeviceUse {
         for ran in ran.values_mut() {
             ran.sort_unstable();
         }
-        for (pid, process) in &mut all.0 {
-            process.ends.sort_unstable();
-            for (ring, on_ring) in &mut process.rings {
+        for of_thread in all.0.values_mut() {
+            of_thread.ends.sort_unstable();
+            for (ring, on_ring) in &mut of_thread.rings {
                 on_ring.running.sort_unstable();
                 for stretches in [&mut on_ring.waiting, &mut on_ring.blocked] {
                     *stretches = merged(std::mem::take(stretches));
                 }
                 let others = ran.get(ring).map_or(&[][..], |ran| ran);
-                on_ring.busy = within(&on_ring.waiting, others, |other| other != Some(*pid));
+                on_ring.busy = within(&on_ring.waiting, others, |other| other != of_thread.pid);
             }
         }
         all
     }
 
-    /// Whether a job of a process ended between two times, ns: who slept then may have waited for it.
-    pub(super) fn has_ended(&self, pid: u32, (begin, end): (u64, u64)) -> bool {
-        let Some(process) = self.0.get(&pid) else { return false };
-        let after = process.ends.partition_point(|ended| *ended <= begin);
-        process.ends.get(after).is_some_and(|ended| *ended <= end)
+    /// Whether a thread that slept between two times (ns) was woken when the device was done with a job of it.
+    pub(super) fn has_woken(&self, tid: u32, (begin, end): (u64, u64)) -> bool {
+        let Some(of_thread) = self.0.get(&tid) else { return false };
+        let after = of_thread.ends.partition_point(|ended| *ended <= end);
+        let last = after.checked_sub(1).map(|last| of_thread.ends[last]);
+        last.is_some_and(|ended| ended > begin && end - ended <= WOKEN_WITHIN)
     }
 
-    /// Shows what devices did for a process in a time, ns; the rest of the time is `None`.
+    /// Splits an interval (ns) by device activity for a thread; `None` is the remainder.
     pub(super) fn visit(
         &self,
-        pid: u32,
+        tid: u32,
         (begin, end): (u64, u64),
         take: &mut dyn FnMut(Option<DeviceWait>, u64),
     ) {
@@ -107,17 +116,17 @@ impl DeviceUse {
             *sums.entry(wait).or_default() += ns;
             true
         };
-        if let Some(process) = self.0.get(&pid) {
-            for (ring, of) in &process.rings {
+        if let Some(of_thread) = self.0.get(&tid) {
+            for (ring, of) in &of_thread.rings {
                 claim(&mut left, &of.running, |(), ns| add(DeviceWait::Running(*ring), ns));
             }
-            for (ring, of) in &process.rings {
+            for (ring, of) in &of_thread.rings {
                 claim(&mut left, &of.busy, |pid, ns| add(DeviceWait::Busy { ring: *ring, pid }, ns));
             }
-            for (ring, of) in &process.rings {
-                claim(&mut left, &of.waiting, |(), ns| add(DeviceWait::Queued(*ring), ns));
+            for (ring, of) in &of_thread.rings {
+                claim(&mut left, &of.waiting, |(), ns| add(DeviceWait::Idle(*ring), ns));
             }
-            for (ring, of) in &process.rings {
+            for (ring, of) in &of_thread.rings {
                 claim(&mut left, &of.blocked, |(), ns| add(DeviceWait::Blocked(*ring), ns));
             }
         }
@@ -149,11 +158,8 @@ fn within<T: Copy>(
     is_taken: impl Fn(T) -> bool,
 ) -> Vec<Stretch<T>> {
     let mut parts = Vec::new();
-    let mut first = 0;
     for &(begin, end, ()) in outer {
-        while inner.get(first).is_some_and(|(_, until, _)| *until <= begin) {
-            first += 1;
-        }
+        let first = inner.partition_point(|(_, until, _)| *until <= begin);
         for &(from, to, what) in inner[first..].iter().take_while(|(from, ..)| *from < end) {
             let (from, to) = (from.max(begin), to.min(end));
             if from < to && is_taken(what) {
@@ -167,7 +173,7 @@ fn within<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::devices::job::{End, Submitter};
+    use crate::model::devices::job::Submitter;
 
     /// Job of a process: queued, ready, started, ended.
     fn job(pid: Option<u32>, ring: u32, times: [u64; 4]) -> Job {
@@ -195,7 +201,7 @@ mod tests {
             job(Some(7), 1, [24, 24, 24, 26]),
             job(Some(7), 0, [45, 45, 50, 60]),
         ];
-        let all = DeviceUse::new(&jobs);
+        let all = DeviceActivity::new(&jobs);
         let seen = |pid, times| {
             let mut seen = Vec::new();
             all.visit(pid, times, &mut |what, ns| seen.push((what, ns)));
@@ -208,12 +214,21 @@ mod tests {
                 (Some(DeviceWait::Running(1)), 2),
                 (Some(DeviceWait::Busy { ring: 0, pid: None }), 5),
                 (Some(DeviceWait::Busy { ring: 0, pid: Some(20) }), 8),
-                (Some(DeviceWait::Queued(0)), 5),
+                (Some(DeviceWait::Idle(0)), 5),
                 (Some(DeviceWait::Blocked(0)), 10),
                 (None, 15),
             ]
         );
         assert_eq!(seen(9, (5, 70)), [(None, 65)]);
-        assert!(all.has_ended(7, (49, 50)) && !all.has_ended(7, (50, 59)) && !all.has_ended(9, (0, 99)));
+        assert!(
+            all.has_woken(7, (49, 50))
+                && all.has_woken(7, (49, 59))
+                && all.has_woken(7, (55, 60 + WOKEN_WITHIN))
+        );
+        assert!(
+            !all.has_woken(7, (50, 59))
+                && !all.has_woken(7, (55, 61 + WOKEN_WITHIN))
+                && !all.has_woken(9, (0, 99))
+        );
     }
 }
