@@ -415,3 +415,20 @@ fn the_use_of_devices_has_a_table() -> Result<()> {
     assert_eq!(rows, [["core 0", "sampled", "100%"], ["core 1", "sampled", "0%"]]);
     Ok(())
 }
+
+/// At each zoom, states begin right before the end of what is shown, and go on after it.
+#[test]
+fn many_states_of_cpus_can_be_zoomed() -> Result<()> {
+    let Some(browser) = Browser::find()? else { return Ok(()) };
+    let states = (0..1_400_u64).map(|number| {
+        let state = if number.is_multiple_of(2) { 1 } else { u32::MAX };
+        trace::power_line(5_000_000_000 + number * 100_000, 0, nntrace_tests::power::Event::Idle(state))
+            + "\n"
+    });
+    let file = tempfile::NamedTempFile::with_suffix(".txt")?;
+    fs::write(&file, states.collect::<String>())?;
+    let reported = Reported::of(file.path(), &[])?;
+    let seen: Seen = browser.use_report(&reported.page(), "states", "#")?;
+    seen.assert_sound();
+    Ok(())
+}

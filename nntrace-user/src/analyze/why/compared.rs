@@ -111,15 +111,11 @@ impl Compared<'_> {
     pub(super) fn process(&self, pid: u32) -> String {
         let findings = self.run.findings;
         let known = findings.run.processes.get(&pid).map(|process| process.comm.as_str());
-        match known.filter(|comm| !comm.is_empty()) {
-            Some(comm) => format!("{comm} ({pid})"),
-            None => {
-                let of_devices =
-                    || Some(findings.devices.comm(pid).to_owned()).filter(|comm| !comm.is_empty());
-                let name = self.name_of(pid).or_else(of_devices);
-                name.map_or_else(|| format!("process {pid}"), |comm| format!("{comm} ({pid})"))
-            }
-        }
+        let of_devices = || Some(findings.devices.comm(pid).to_owned());
+        let is_name = |comm: &String| !comm.is_empty();
+        let known = known.map(str::to_owned).filter(is_name);
+        let name = known.or_else(|| self.name_of(pid)).or_else(of_devices).filter(is_name);
+        name.map_or_else(|| format!("process {pid}"), |comm| format!("{comm} ({pid})"))
     }
 
     /// Returns the name of a thread, with its id and its process.

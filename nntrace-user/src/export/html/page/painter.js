@@ -205,10 +205,14 @@ function paintPower(scene, lane, top) {
     // All that begins in this column, by state.
     const until = Math.min(timeAt(scene, Math.floor(left) + 1), view.end);
     const sums = new Map();
-    while (at < state.length && begins[at] < until) {
-      const ns = Math.min(begins[at + 1], until) - Math.max(begins[at], view.begin);
+    const first = at;
+    // One at least, however the places of columns are rounded.
+    while (at < state.length && (at === first || begins[at] < until)) {
+      const end = Math.min(begins[at + 1], view.end);
+      const ns = Math.max(Math.min(end, until) - Math.max(begins[at], view.begin), 0);
       sums.set(state[at], (sums.get(state[at]) ?? 0) + ns);
-      if (begins[at + 1] > until && begins[at + 1] - until >= 2 * step) break;
+      // What goes on after this column is drawn next.
+      if (at > first && end - until >= 2 * step) break;
       at += 1;
     }
     for (const [number, ns] of sums) draw(number, Math.floor(left), 1, Math.min(1, ns / step));
