@@ -15,6 +15,7 @@ pub mod calls;
 pub mod clock;
 mod decode;
 mod demangling;
+mod device_clocks;
 mod device_usage;
 pub mod doctor;
 pub mod driver_calls;

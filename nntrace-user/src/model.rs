@@ -17,6 +17,7 @@ pub mod cpu_list;
 pub mod cpu_residency;
 pub(crate) mod cpu_transition;
 pub(crate) mod deviation;
+pub mod device_clocks;
 pub mod device_usage;
 pub(crate) mod devices;
 pub(crate) mod diagnostics;
@@ -77,6 +78,7 @@ use nntrace_common::{
 
 use calls::{Call, CallDefinition};
 use causality::{Origin, Questions};
+use device_clocks::DeviceClocks;
 use devices::{Devices, event::DeviceEvent, job::Submitter};
 use diagnostics::DiagnosticCounts;
 use frequency_limits::FrequencyLimits;
@@ -98,6 +100,8 @@ pub(crate) struct Model {
     pub(crate) power: Power,
     /// Accelerators and GPUs.
     pub(crate) devices: Devices,
+    /// Clocks of devices, by events.
+    pub(crate) device_clocks: DeviceClocks,
     frequency_limits: FrequencyLimits,
     /// Power records that came before it was known which CPUs there are.
     waiting: Option<Vec<Record>>,
@@ -120,6 +124,7 @@ impl Model {
             marks: Marks::new(limits, questions),
             power: Power::new(&Topology::default(), 0, &InitialState::default(), false),
             devices: Devices::default(),
+            device_clocks: DeviceClocks::default(),
             frequency_limits: FrequencyLimits::default(),
             waiting: Some(Vec::new()),
             scheduling,
@@ -180,7 +185,8 @@ impl Model {
     /// The window begins at `begin` (ns): what is open then counts from there on.
     #[must_use]
     pub(crate) fn since(self, begin: u64) -> Self {
-        Self { marks: self.marks.since(begin), devices: self.devices.since(begin), ..self }
+        let (devices, device_clocks) = (self.devices.since(begin), self.device_clocks.since(begin));
+        Self { marks: self.marks.since(begin), devices, device_clocks, ..self }
     }
 
     /// These processes are drivers, whatever they show.

@@ -13,6 +13,7 @@ mod batches;
 mod binder;
 mod cpu_survey;
 mod declared;
+mod device_clocks;
 mod device_events;
 mod driver_marks;
 mod event_fields;

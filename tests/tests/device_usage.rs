@@ -63,13 +63,23 @@ fn the_counter_of_a_whole_device_is_read_at_the_ends() -> Result<()> {
     let sysfs = TempDir::new()?;
     write(sysfs.path(), BUSY, "0\n")?;
     write(sysfs.path(), "kernel/debug/rknpu/load", "NPU load:  Core0: 100%, Core1:  0%,\n")?;
+    let clock = |steps: u64| {
+        let text = format!(
+            "   From : To\n  : 300000000 900000000 time(ms)\n* 300000000: 0 1 50\n  900000000: 1 0 {steps}\nTotal transition : {steps}\n"
+        );
+        write(sysfs.path(), "class/devfreq/fdab0000.npu/trans_stat", &text)
+    };
+    clock(0)?;
     let run = |usage: &str| {
         let mut command = Command::new(binaries::profiler()?);
         command.args(["--duration", "300ms", "--marks", "none", "--json", "--device-usage", usage]);
         snapshot(command.arg("--rails-from").arg(sysfs.path()))
     };
     // 1 ms of work each 2 ms.
-    let count = |steps: u64| write(sysfs.path(), BUSY, &format!("{}\n", steps * 1_000));
+    let count = |steps: u64| {
+        clock(steps)?;
+        write(sysfs.path(), BUSY, &format!("{}\n", steps * 1_000))
+    };
     let (found, steps) = while_it_counts(count, || run("auto"))?;
     let usage = found.device_usage.context("no usage")?;
     let [ivpu, rknpu] = &usage.devices[..] else { panic!("{usage:?}") };
@@ -80,7 +90,12 @@ fn the_counter_of_a_whole_device_is_read_at_the_ends() -> Result<()> {
     assert!(busy.is_multiple_of(1_000_000) && (1..=steps).contains(&(busy / 1_000_000)), "{busy} of {steps}");
     let cores: Vec<_> = rknpu.engines.iter().map(|row| (&*row.engine, row.busy_ns)).collect();
     assert_eq!(cores, [("core 0", Some(usage.known_ns)), ("core 1", Some(0))]);
-    assert!(run("off")?.device_usage.is_none());
+    let [clock] = &found.device_clocks[..] else { panic!("{:?}", found.device_clocks) };
+    let [time] = &clock.frequencies[..] else { panic!("{clock:?}") };
+    assert_eq!((time.hz, time.ns), (Some(900_000_000), clock.transitions * 1_000_000));
+    assert!((1..=steps).contains(&clock.transitions), "{clock:?} of {steps}");
+    let off = run("off")?;
+    assert!(off.device_usage.is_none() && off.device_clocks.is_empty());
     Ok(())
 }
 

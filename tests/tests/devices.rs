@@ -241,3 +241,37 @@ fn an_export_for_perfetto_has_the_jobs_and_comes_back() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn frequencies_of_devices_have_their_times() -> Result<()> {
+    const LINES: [Line; 5] = [
+        (0, "camera-70", 70, "tracing_mark_write: I|70|begin"),
+        (
+            10,
+            "kworker-9",
+            9,
+            "devfreq_frequency: dev_name=fdab0000.npu                   freq=1000000000   prev_freq=300000000    load=90",
+        ),
+        (
+            40,
+            "kworker-9",
+            9,
+            "devfreq_frequency: dev_name=fdab0000.npu                   freq=300000000    prev_freq=1000000000   load=10",
+        ),
+        (
+            60,
+            "kworker-9",
+            9,
+            "devfreq_frequency: dev_name=fdab0000.npu                   freq=x    prev_freq=300000000    load=10",
+        ),
+        (100, "camera-70", 70, "tracing_mark_write: I|70|end"),
+    ];
+    let snapshot = trace::replay(text(&LINES))?;
+    let [clock] = &snapshot.device_clocks[..] else { panic!("{:?}", snapshot.device_clocks) };
+    assert_eq!((&*clock.device, clock.transitions), ("fdab0000.npu", 2));
+    let times: Vec<_> = clock.frequencies.iter().map(|time| (time.hz, time.ns)).collect();
+    assert_eq!(times, [(Some(1_000_000_000), 30_000), (Some(300_000_000), 70_000)]);
+    let [diagnostic] = &snapshot.diagnostics[..] else { panic!("{:?}", snapshot.diagnostics) };
+    assert!(diagnostic.example.contains("devfreq_frequency"), "{diagnostic:?}");
+    Ok(())
+}

@@ -33,7 +33,7 @@ use crate::{
 const PAGE: &str = include_str!("html/page/report.html");
 const STYLE: &str = include_str!("html/page/report.css");
 /// Scripts, in the order in which they build on each other.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 15] = [
     include_str!("html/page/data.js"),
     include_str!("html/page/format.js"),
     include_str!("html/page/elements.js"),
@@ -46,6 +46,7 @@ const SCRIPTS: [&str; 14] = [
     include_str!("html/page/marks.js"),
     include_str!("html/page/tokens.js"),
     include_str!("html/page/usage.js"),
+    include_str!("html/page/clocks.js"),
     include_str!("html/page/power.js"),
     include_str!("html/page/report.js"),
 ];

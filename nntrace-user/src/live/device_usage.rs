@@ -30,10 +30,10 @@ use crate::{
 };
 
 /// Time between two readings where they are cheap.
-const PERIOD: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_millis(250);
 /// Periods are this many times as long as the last reading took.
 const PERIOD_BY_COST: u32 = 100;
-/// Time that the last reading has, beyond which a driver does not answer.
+/// Time that the first and the last reading have: nobody waits longer for a driver.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Folders with the nodes of devices, and their classes in sysfs.
 const NODES: [(&str, &str); 2] = [("/dev/dri/", "class/drm"), ("/dev/accel/", "class/accel")];
@@ -82,19 +82,22 @@ impl UsageReader {
         is_of_use.then(|| Self { readings: Some(readings), last: Arc::default(), requests: None })
     }
 
-    /// Begins to measure. The first reading is made here, so that nothing of the window is missed.
+    /// Begins to measure.
     pub(crate) fn begin(&mut self) {
         let Some(mut readings) = self.readings.take() else { return };
-        readings.read(&self.last);
         let last = Arc::clone(&self.last);
         let (requests, requested) = mpsc::channel::<mpsc::Sender<()>>();
+        let (begun, has_begun) = mpsc::channel();
         let thread = thread::Builder::new().name("nntrace-usage".into()).spawn(move || {
+            readings.read(&last, Wakes::Devices);
+            // Who started this may no longer wait.
+            let _ = begun.send(());
             loop {
                 let request = requested.recv_timeout(readings.period);
                 if matches!(request, Err(RecvTimeoutError::Disconnected)) {
                     return;
                 }
-                readings.read(&last);
+                readings.read(&last, if request.is_ok() { Wakes::Devices } else { Wakes::Nothing });
                 if let Ok(done) = request {
                     // Who asked may no longer wait.
                     let _ = done.send(());
@@ -103,7 +106,12 @@ impl UsageReader {
             }
         });
         match thread {
-            Ok(_) => self.requests = Some(requests),
+            Ok(_) => {
+                self.requests = Some(requests);
+                if has_begun.recv_timeout(PATIENCE).is_err() {
+                    log::warn!("reading device usage takes longer than {PATIENCE:?}: it begins late");
+                }
+            }
             Err(error) => log::warn!("device usage is not read: cannot start a thread for it: {error}"),
         }
     }
@@ -121,7 +129,7 @@ impl UsageReader {
             if requests.send(done).is_ok() && is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
             {
                 log::warn!(
-                    "a driver did not answer for {PATIENCE:?}: device usage is that of the reading before"
+                    "reading device usage takes longer than {PATIENCE:?}: it is that of the reading before"
                 );
             }
         }
@@ -148,9 +156,18 @@ pub(super) fn names(sysfs: &Path) -> Vec<String> {
     nodes(sysfs).into_iter().chain(totals).collect()
 }
 
+/// Whether a reading may wake devices that are suspended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wakes {
+    /// At the ends of the window, whose counters are the result.
+    Devices,
+    /// In between.
+    Nothing,
+}
+
 impl Readings {
     /// Reads everything, and publishes the result.
-    fn read(&mut self, last: &Mutex<DeviceUsage>) {
+    fn read(&mut self, last: &Mutex<DeviceUsage>, wakes: Wakes) {
         let begin = clock::now();
         self.meter.begin_reading(begin);
         for total in &self.totals {
@@ -161,22 +178,19 @@ impl Readings {
         }
         let mut suspended = BTreeMap::new();
         for pid in processes(&self.proc) {
-            self.process(pid, &mut suspended);
+            self.process(pid, &mut suspended, wakes);
         }
+        let usage = self.meter.usage();
         let cost = clock::now().saturating_sub(begin);
         self.reading_ns += cost;
         self.period = PERIOD.max(Duration::from_nanos(cost).saturating_mul(PERIOD_BY_COST));
-        let usage = DeviceUsage {
-            period_ns: nanoseconds(self.period),
-            reading_ns: self.reading_ns,
-            ..self.meter.usage()
-        };
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+        let (period_ns, reading_ns) = (nanoseconds(self.period), self.reading_ns);
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = DeviceUsage { period_ns, reading_ns, ..usage };
     }
 
     /// Reads the clients of a process. One that ends meanwhile has none. Without root, other users' processes are skipped, even if
     /// capabilities would allow them.
-    fn process(&mut self, pid: u32, suspended: &mut BTreeMap<PathBuf, bool>) {
+    fn process(&mut self, pid: u32, suspended: &mut BTreeMap<PathBuf, bool>, wakes: Wakes) {
         let folder = self.proc.join(pid.to_string());
         let user = getuid().as_raw();
         if user != 0 && fs::metadata(&folder).is_ok_and(|folder| folder.uid() != user) {
@@ -188,15 +202,17 @@ impl Readings {
             let Some(class) = class_of(&node) else { continue };
             let is_suspended =
                 *suspended.entry(node.clone()).or_insert_with(|| is_suspended(&self.sysfs, class, &node));
-            // A reading would wake it up, and it has not worked.
-            if is_suspended {
-                if let Some(device) = self.devices.get(&node) {
-                    self.meter.unchanged(device, pid);
-                }
+            if is_suspended && wakes == Wakes::Nothing {
+                self.meter.unread(self.devices.get(&node).map(String::as_str), pid);
                 continue;
             }
             let info = folder.join("fdinfo").join(entry.file_name());
-            let Some(found) = read(&info).and_then(|text| fdinfo::parse(&text)) else { continue };
+            let Some(text) = read(&info) else {
+                self.meter.unread(None, pid);
+                continue;
+            };
+            // A driver without counters says nothing.
+            let Some(found) = fdinfo::parse(&text) else { continue };
             let device = found.device.or_else(|| self.device_of(&entry.path()));
             let device = device.unwrap_or_else(|| found.client.driver.clone());
             self.devices.entry(node).or_insert_with(|| device.clone());
@@ -230,7 +246,7 @@ fn is_suspended(sysfs: &Path, class: &str, node: &Path) -> bool {
 }
 
 /// Reads a file of the kernel; `None` where it cannot be read. Without root, that is what the user may read.
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     let mut text = Vec::new();
     open(path).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())
@@ -242,6 +258,14 @@ fn open(path: &Path) -> io::Result<File> {
         return OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path);
     }
     caller::open(path)
+}
+
+/// Returns the entries of a folder, in their order.
+pub(super) fn children(folder: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    all.sort();
+    all
 }
 
 /// Returns the ids of all processes, in their order.

@@ -8,6 +8,8 @@ mod every_job;
 pub(crate) mod job;
 mod job_list;
 mod jobs;
+mod open_job;
+mod ring;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +22,10 @@ use self::{
     event::DeviceEvent,
     job::{End, Job, Submitter},
     job_list::JobList,
-    jobs::{Jobs, Ring},
+    jobs::Jobs,
+    ring::Ring,
 };
-pub(crate) use self::{every_job::DeviceJobs, jobs::full_name};
+pub(crate) use self::{every_job::DeviceJobs, ring::full_name};
 use super::{
     capped_table::{OTHERS, OTHERS_PID},
     histogram::Durations,

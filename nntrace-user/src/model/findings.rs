@@ -10,6 +10,7 @@ use super::{
     app_reports,
     cluster_residency::ClusterResidency,
     cpu_residency::CpuResidency,
+    device_clocks::{DeviceClock, DeviceClocks},
     device_usage::DeviceUsage,
     devices::Devices,
     energy::EnergyModel,
@@ -34,6 +35,8 @@ pub struct Findings<'a> {
     pub(crate) sums: Sums,
     /// Accelerators and GPUs.
     pub(crate) devices: &'a Devices,
+    /// Clocks of devices, by the events of a trace.
+    pub(crate) device_clocks: &'a DeviceClocks,
     /// How CPUs belong together.
     pub(crate) topology: &'a Topology,
     /// State of the CPUs at the begin of the window.
@@ -66,6 +69,8 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) rails: Option<Rails>,
     /// Use of accelerators and GPUs; `None` where it was not looked for.
     pub(crate) device_usage: Option<DeviceUsage>,
+    /// Clocks of devices, as the kernel counted them; none where it was not asked.
+    pub(crate) device_clocks: Vec<DeviceClock>,
     /// Counters of the kernel about power, beside its events; `None` in a replay.
     pub(crate) evidence: Option<Evidence>,
     /// Our totals against the kernel's, where that was asked for.
@@ -131,6 +136,7 @@ impl Model {
             marks: &self.marks,
             sums,
             devices: &self.devices,
+            device_clocks: &self.device_clocks,
             topology: self.power.topology(),
             initial_state: self.power.initial_state(),
             idle_stays: self.power.idle_stays(),

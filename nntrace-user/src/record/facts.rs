@@ -28,6 +28,7 @@ use crate::model::{
     app_report_sums::{ReportSums, SectionSum},
     causality::Questions,
     cpu_residency::CpuResidency,
+    device_clocks::DeviceClock,
     device_usage::DeviceUsage,
     energy::EnergyModel,
     findings::Sums,
@@ -100,6 +101,9 @@ pub(super) struct Checkpoint {
     /// Use of accelerators and GPUs; `None` where it was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) device_usage: Option<DeviceUsage>,
+    /// Clocks of devices, as the kernel counted them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) device_clocks: Vec<DeviceClock>,
     /// Counters of the kernel about power.
     pub(super) evidence: Option<Evidence>,
     /// Comparison with the kernel's totals.
@@ -288,6 +292,7 @@ impl Checkpoint {
             energy_model: facts.energy_model.cloned(),
             rails: facts.rails.clone(),
             device_usage: facts.device_usage.clone(),
+            device_clocks: facts.device_clocks.clone(),
             evidence: facts.evidence.clone(),
             verify: facts.verify.clone(),
             perf_counts: facts.perf_counts.clone(),

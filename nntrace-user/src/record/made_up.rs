@@ -94,6 +94,7 @@ pub(super) fn recorded(spans: &[SpanRecord], forks: &[(u64, u32, u32)]) -> TempD
         energy_model: None,
         rails: None,
         device_usage: None,
+        device_clocks: Vec::new(),
         evidence: None,
         verify: None,
         perf_counts: None,

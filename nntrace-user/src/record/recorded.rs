@@ -281,6 +281,7 @@ impl Recorded {
             // Rails, devices and counters of the kernel are of the whole run.
             rails: state.rails.clone().filter(|_| is_whole),
             device_usage: state.device_usage.clone().filter(|_| is_whole),
+            device_clocks: if is_whole { state.device_clocks.clone() } else { Vec::new() },
             evidence: state.evidence.clone().filter(|_| is_whole),
             verify: state.verify.clone().filter(|_| is_whole),
             perf_counts: state.perf_counts.clone().filter(|_| is_whole),

@@ -107,6 +107,7 @@ fn findings<'a>(
         energy_model: None,
         rails: None,
         device_usage: None,
+        device_clocks: Vec::new(),
         evidence: None,
         verify: None,
         perf_counts: None,

@@ -10,6 +10,7 @@
 
 use memchr::memmem;
 
+use super::event_fields::{decimal, hexadecimal, number, text};
 use crate::model::devices::event::{DeviceEvent, Fence, JobName, RingName};
 
 /// Parses the fields of `drm_sched_job_queue`, and of `drm_sched_job` before Linux 6.17.
@@ -62,8 +63,8 @@ fn job(fields: &[u8]) -> Option<JobName<'_>> {
 }
 
 fn ring(fields: &[u8]) -> Option<RingName<'_>> {
-    let ring = value(fields, b"ring").or_else(|| value(fields, b"name"))?;
-    Some(RingName { device: value(fields, b"dev").unwrap_or_default(), ring })
+    let ring = text(fields, b"ring").or_else(|| text(fields, b"name"))?;
+    Some(RingName { device: text(fields, b"dev").unwrap_or_default(), ring })
 }
 
 fn dependency(fields: &[u8]) -> Option<(Fence, Fence)> {
@@ -81,11 +82,11 @@ fn dependency(fields: &[u8]) -> Option<(Fence, Fence)> {
 
 /// Parses the first fence of an event.
 fn own_fence(fields: &[u8]) -> Option<Fence> {
-    let Some(text) = value(fields, b"fence") else {
+    let Some(fence) = text(fields, b"fence") else {
         let (context, seqno) = (number(fields, b"fence_context")?, number(fields, b"fence_seqno")?);
         return Some(Fence::Number { context, seqno });
     };
-    let word = text.split(|byte| *byte == b' ').next()?;
+    let word = fence.split(|byte| *byte == b' ').next()?;
     if let Some(colon) = memchr::memchr(b':', word) {
         let (context, seqno) = (decimal(&word[..colon])?, decimal(&word[colon + 1..])?);
         return Some(Fence::Number { context, seqno });
@@ -99,39 +100,6 @@ fn own_fence(fields: &[u8]) -> Option<Fence> {
         _ => decimal(word),
     };
     address.map(Fence::Address)
-}
-
-/// Returns the value of a field, up to a comma or to the next field. It may have blanks.
-fn value<'a>(fields: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let is_value = |at: &usize| {
-        let before = at.checked_sub(1).map(|before| fields[before]);
-        before.is_none_or(|before| before == b' ') && matches!(fields.get(at + key.len()), Some(b'=' | b':'))
-    };
-    let at = memmem::find_iter(fields, key).find(is_value)?;
-    let text = &fields[at + key.len() + 1..];
-    let comma = memmem::find(text, b", ").unwrap_or(text.len());
-    let text = &text[..comma];
-    let end = memchr::memchr(b'=', text).map_or(text.len(), |equal| {
-        // The blank before the next key.
-        memchr::memrchr(b' ', &text[..equal]).unwrap_or(equal)
-    });
-    Some(text[..end].trim_ascii())
-}
-
-fn number(fields: &[u8], key: &[u8]) -> Option<u64> {
-    let word = value(fields, key)?.split(|byte| *byte == b' ').next()?;
-    match word.strip_prefix(b"0x") {
-        Some(digits) => hexadecimal(digits),
-        None => decimal(word),
-    }
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    str::from_utf8(digits).ok()?.parse().ok()
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<u64> {
-    u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
 #[cfg(test)]

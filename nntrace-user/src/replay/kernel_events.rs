@@ -7,7 +7,9 @@
 //! Source of the numbers: `protos/perfetto/trace/ftrace/` of Perfetto.
 
 use super::{
-    binder, device_events, fork_exit,
+    binder, device_clocks,
+    device_clocks::DeviceFrequency,
+    device_events, fork_exit,
     fork_exit::TaskEvent,
     frequency_limits::{self, Limit},
     ftrace, hotplug,
@@ -34,6 +36,8 @@ pub(crate) enum KernelEvent<'a> {
     Limit(Limit),
     /// A transaction of the binder driver.
     Binder(BinderEvent),
+    /// A frequency of a device.
+    DeviceFrequency(DeviceFrequency<'a>),
     /// An event of the queue of a device.
     Device(DeviceEvent<'a>),
     /// An idle state of a CPU; `u32::MAX` where it leaves one.
@@ -94,7 +98,7 @@ impl Row {
 }
 
 /// All events that a replay reads, the frequent ones first.
-static ROWS: [Row; 39] = [
+static ROWS: [Row; 40] = [
     row("sched_switch", |fields| sched::switch(fields).map(KernelEvent::Sched)),
     row("sched_waking", |fields| sched::woken(fields).map(KernelEvent::Sched)),
     row("sched_wakeup", |fields| sched::woken(fields).map(KernelEvent::Sched)),
@@ -138,6 +142,8 @@ static ROWS: [Row; 39] = [
     row("drm_sched_job_wait_dep", |fields| device_events::depends_by_id(fields).map(KernelEvent::Device)),
     row("dma_fence_signaled", |fields| device_events::signaled(fields).map(KernelEvent::Device))
         .with_message(schema::FENCE_SIGNALED),
+    row("devfreq_frequency", |fields| device_clocks::frequency(fields).map(KernelEvent::DeviceFrequency))
+        .with(541, &[(1, "dev_name"), (2, "freq"), (3, "prev_freq"), (4, "busy_time"), (5, "total_time")]),
     // Linux before 2.6.38, and later ones with CONFIG_EVENT_POWER_TRACING_DEPRECATED.
     row("power_start", power_start),
     row("power_end", power_end),

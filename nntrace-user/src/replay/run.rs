@@ -255,6 +255,7 @@ impl Replayed {
             energy_model: self.energy_model.as_ref(),
             rails: None,
             device_usage: None,
+            device_clocks: Vec::new(),
             evidence: None,
             verify: None,
             perf_counts: None,

@@ -57,6 +57,7 @@ impl Snapshot {
             clusters: found.clusters(),
             energy,
             rails: found.run.rails.clone().filter(|rails| !rails.is_empty()),
+            device_clocks: found.device_clocks(),
             device_usage: found.run.device_usage.clone().filter(|usage| !usage.is_empty()),
             evidence: found.run.evidence.clone(),
             verify: found.run.verify.clone(),

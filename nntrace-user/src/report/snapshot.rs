@@ -54,6 +54,7 @@ pub use usage::{
 };
 
 pub use crate::model::{
+    device_clocks::{ClockSource, ClockTime, DeviceClock},
     device_usage::{DeviceUsage, DeviceUser, EngineUser, UsageSource, UsedDevice, UsedEngine},
     energy::ResultUnit,
     initial_state::{FrequencySource, IdleSource},
@@ -156,6 +157,9 @@ pub struct Snapshot {
     /// Measured energy of the host's power rails, beside the model's and never added to it; live, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rails: Option<Rails>,
+    /// Time by frequency of devices other than CPUs, as devfreq counts it, or by its events in a trace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_clocks: Vec<DeviceClock>,
     /// Use of accelerators and GPUs by process, as their drivers count it; live, where there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_usage: Option<DeviceUsage>,

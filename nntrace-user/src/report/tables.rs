@@ -13,6 +13,7 @@ use super::{
 };
 
 mod causality;
+mod device_clocks;
 mod devices;
 mod energy;
 mod iterations;
@@ -54,6 +55,7 @@ pub fn render(snapshot: &Snapshot) -> Text {
     if let Some(usage) = &snapshot.device_usage {
         text += &device_usage::table(usage);
     }
+    device_clocks::table(&mut text, &snapshot.device_clocks, Figures::under(snapshot, "device_clocks"));
     evidence(&mut text, snapshot);
     verify(&mut text, snapshot);
     health(&mut text, snapshot);

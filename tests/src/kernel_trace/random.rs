@@ -235,7 +235,7 @@ impl Machine {
 
     fn power(&mut self, cpu: usize) {
         let (of, khz) = (self.pick(self.cpus.len()) as u32, 300_000 * (1 + self.random.below(6) as u32));
-        match self.random.below(10) {
+        match self.random.below(11) {
             0..=4 => self.write(cpu, Kind::Frequency(khz, of)),
             5 | 6 => self.write(cpu, Kind::Limits(300_000, khz, of)),
             7 => {
@@ -243,6 +243,10 @@ impl Machine {
                 self.write(cpu, Kind::Cooling("thermal-cpufreq-0", state));
             }
             8 => self.hotplug(cpu),
+            9 => {
+                let before = 300_000_000 * (1 + self.random.below(6) as u32);
+                self.write(cpu, Kind::DeviceFrequency("fdab0000.npu", khz * 1_000, before));
+            }
             _ => self.write(cpu, Kind::Unknown(khz)),
         }
     }

@@ -150,9 +150,12 @@ impl<'a> Walker<'a> {
         let may_lead = via.is_none_or(|via| is_wake_up(via.kind));
         // The interrupt of a device wakes on behalf of whatever runs there.
         let thread = self.graph.points[number as usize].thread;
+        let woken = self.graph.points[number as usize].time;
+        let slept =
+            (self.graph.before(number).map_or(begin, |at| self.graph.points[at as usize].time), woken);
         let is_of_device = |from: u32| {
             let waker = self.graph.points[from as usize].thread;
-            (self.was_woken_by_device)(thread, waker, (begin, end))
+            (self.was_woken_by_device)(thread, waker, slept)
         };
         let leads = |edge: &Edge| !is_wake_up(edge.kind) || may_lead && !is_of_device(edge.from);
         let edge = edges.filter(|edge| leads(edge)).max_by_key(|edge| {

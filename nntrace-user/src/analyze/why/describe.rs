@@ -177,13 +177,17 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
 fn device(wait: DeviceWait, run: &Compared<'_>, whom: &str) -> Description {
     let (cause, by, text) = match wait {
         DeviceWait::Running(ring) => {
-            (Cause::Device, None, format!("asleep while {} ran jobs of its process{whom}", run.ring(ring)))
+            (Cause::Device, None, format!("asleep while {} ran its own jobs{whom}", run.ring(ring)))
         }
         DeviceWait::Busy { ring, pid } => {
             let by = pid.map(|pid| run.process(pid));
             let name = by.as_deref().unwrap_or("an unknown process");
             let text = format!("waited for {}, busy with jobs from {name}{whom}", run.ring(ring));
             (Cause::WaitForDevice, by, text)
+        }
+        DeviceWait::Own(ring) => {
+            let text = format!("waited for {}, busy with other jobs of its process{whom}", run.ring(ring));
+            (Cause::WaitForDevice, None, text)
         }
         DeviceWait::Idle(ring) => {
             (Cause::WaitForDevice, None, format!("waited for {} while it was idle{whom}", run.ring(ring)))

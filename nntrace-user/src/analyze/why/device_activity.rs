@@ -19,6 +19,8 @@ pub(super) enum DeviceWait {
         /// Process.
         pid: Option<u32>,
     },
+    /// The ring ran jobs of other threads of its process.
+    Own(u32),
     /// Its job could have run on the ring and did not.
     Idle(u32),
     /// Its job for the ring was blocked on a fence.
@@ -45,7 +47,7 @@ struct OfThread {
 #[derive(Default)]
 struct OnRing {
     running: Vec<Stretch<()>>,
-    /// Waits while the ring ran jobs of others.
+    /// Waits while the ring ran jobs, by their process.
     busy: Vec<Stretch<Option<u32>>>,
     waiting: Vec<Stretch<()>>,
     blocked: Vec<Stretch<()>>,
@@ -57,7 +59,8 @@ impl DeviceActivity {
         let mut all = Self::default();
         // Jobs that rings ran, with their processes.
         let mut ran: BTreeMap<u32, Vec<Stretch<Option<u32>>>> = BTreeMap::new();
-        for job in jobs {
+        // Of a job that was not handed over when the run ended it is not known whether that was canceled.
+        for job in jobs.iter().filter(|job| job.end != End::Open || job.started.is_some()) {
             let pid = job.submitter.map(|submitter| submitter.pid);
             let tid = job.submitter.map(|submitter| submitter.tid);
             if let Some(started) = job.started {
@@ -89,7 +92,7 @@ impl DeviceActivity {
                     *stretches = merged(std::mem::take(stretches));
                 }
                 let others = ran.get(ring).map_or(&[][..], |ran| ran);
-                on_ring.busy = within(&on_ring.waiting, others, |other| other != of_thread.pid);
+                on_ring.busy = within(&on_ring.waiting, others);
             }
         }
         all
@@ -121,7 +124,14 @@ impl DeviceActivity {
                 claim(&mut left, &of.running, |(), ns| add(DeviceWait::Running(*ring), ns));
             }
             for (ring, of) in &of_thread.rings {
-                claim(&mut left, &of.busy, |pid, ns| add(DeviceWait::Busy { ring: *ring, pid }, ns));
+                let ring = *ring;
+                let of_process = |pid: Option<u32>| pid.is_some() && pid == of_thread.pid;
+                claim(&mut left, &of.busy, |pid, ns| {
+                    add(
+                        if of_process(pid) { DeviceWait::Own(ring) } else { DeviceWait::Busy { ring, pid } },
+                        ns,
+                    )
+                });
             }
             for (ring, of) in &of_thread.rings {
                 claim(&mut left, &of.waiting, |(), ns| add(DeviceWait::Idle(*ring), ns));
@@ -152,17 +162,13 @@ fn merged(mut stretches: Vec<Stretch<()>>) -> Vec<Stretch<()>> {
 }
 
 /// Returns the parts of some stretches that are in others; both without overlaps, and in order.
-fn within<T: Copy>(
-    outer: &[Stretch<()>],
-    inner: &[Stretch<T>],
-    is_taken: impl Fn(T) -> bool,
-) -> Vec<Stretch<T>> {
+fn within<T: Copy>(outer: &[Stretch<()>], inner: &[Stretch<T>]) -> Vec<Stretch<T>> {
     let mut parts = Vec::new();
     for &(begin, end, ()) in outer {
         let first = inner.partition_point(|(_, until, _)| *until <= begin);
         for &(from, to, what) in inner[first..].iter().take_while(|(from, ..)| *from < end) {
             let (from, to) = (from.max(begin), to.min(end));
-            if from < to && is_taken(what) {
+            if from < to {
                 parts.push((from, to, what));
             }
         }

@@ -88,17 +88,25 @@ fn readings_go_on_by_themselves() {
 }
 
 #[test]
-fn suspended_devices_are_left_asleep() {
+fn suspended_devices_are_read_at_the_ends_only() {
     let host = Host::new();
-    let status = "sys/class/drm/renderD128/device/power/runtime_status";
-    host.write(status, "active\n");
+    host.write("sys/class/drm/renderD128/device/power/runtime_status", "suspended\n");
     host.open(70, "/dev/dri/renderD128", 1, 500);
     let mut reader = host.find().unwrap();
     reader.begin();
-    host.write(status, "suspended\n");
-    // A driver that is read would say this.
     host.open(70, "/dev/dri/renderD128", 1, 800);
+    let first = reader.read().reading_ns;
+    while reader.read().reading_ns == first {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let meanwhile = reader.read();
+    assert_eq!(meanwhile.devices[0].engines[0].busy_ns, None);
+    assert!(meanwhile.devices[0].processes[0].is_lower_bound);
+    // Opened after a reading that was not complete: since when it counts is not known.
+    host.open(80, "/dev/dri/renderD128", 2, 7_000);
     let usage = reader.end();
     let device = &usage.devices[0];
-    assert_eq!((device.engines[0].busy_ns, device.processes[0].is_lower_bound), (None, false));
+    let users: Vec<_> =
+        device.processes.iter().map(|row| (row.pid, row.busy_ns, row.is_lower_bound)).collect();
+    assert_eq!(users, [(70, 300, false), (80, 0, true)]);
 }

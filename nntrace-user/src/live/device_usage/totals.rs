@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::children;
 use crate::model::device_usage::Total;
 
 /// File with a figure of a whole device.
@@ -47,7 +48,7 @@ pub(super) fn find(sysfs: &Path) -> Vec<TotalSource> {
         add(device.join("npu_busy_time_us"), real_name(&device), "intel_vpu", Form::Microseconds);
     }
     add(sysfs.join("kernel/debug/rknpu/load"), Some("npu".into()), "rknpu", Form::Cores);
-    for device in children(&sysfs.join("class/devfreq")) {
+    for device in children(&sysfs.join("class/devfreq")).into_iter().filter(|device| is_accelerator(device)) {
         add(device.join("load"), real_name(&device), "", Form::PercentAtClock);
         add(device.join("device/load"), real_name(&device), "", Form::Thousandths);
     }
@@ -93,11 +94,10 @@ fn percent_of(text: &str) -> Option<u64> {
     text.trim().strip_suffix('%')?.trim().parse().ok()
 }
 
-fn children(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<_> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    all.sort();
-    all
+/// Whether a devfreq device is a GPU or an accelerator, by its name: others are buses and memory.
+fn is_accelerator(device: &Path) -> bool {
+    let name = device.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    ["gpu", "npu", "mali", "vpu", "nna"].iter().any(|kind| name.contains(kind))
 }
 
 /// Returns the name of the folder that a link leads to.
@@ -125,7 +125,7 @@ mod tests {
         write("kernel/debug/rknpu/load", "NPU load:  Core0: 50%, Core1:  0%, Core2: 100%,\n");
         write("class/devfreq/fb000000.gpu/load", "12@300000000Hz\n");
         write("class/devfreq/17000000.gpu/device/load", "345\n");
-        write("class/devfreq/dmc/load", "?\n");
+        write("class/devfreq/dmc/load", "50@2112000000Hz\n");
         let read = || {
             let mut all = Vec::new();
             for source in find(root.path()) {

@@ -47,7 +47,7 @@ impl Session {
             None => (self.kernel.read_cpus()?, self.end_so_far()),
         };
         let read = self.readers.as_ref().map(HostReaders::read).or_else(|| self.measured.clone());
-        let HostReadings { rails, usage: device_usage } = read.unwrap_or_default();
+        let HostReadings { rails, usage: device_usage, clocks: device_clocks } = read.unwrap_or_default();
         let online = sysfs::online(Path::new(sysfs::CPUS));
         let cpus: Vec<CpuResidency> = readings
             .iter()
@@ -107,6 +107,7 @@ impl Session {
             energy_model: self.energy_model.as_ref(),
             rails,
             device_usage,
+            device_clocks,
             evidence: Some(evidence),
             verify: self.verified.clone(),
             perf_counts: self.perf_counts(&self.kernel.read_event_counts()?)?,

@@ -41,13 +41,13 @@ impl Session {
         wait_until(begin);
         let initial = attached.begin(kernel, topology)?;
         self.model.begin_power(topology, begin, &initial, self.with_steps);
-        if let Some(readers) = &mut self.readers {
-            readers.begin();
-        }
         if self.verifies {
             let mut verifier = Verifier::begin(root, topology, begin, attached_at, &initial);
             verifier.begun(&kernel.read_cpus()?);
             self.verifier = Some(verifier);
+        }
+        if let Some(readers) = &mut self.readers {
+            readers.begin();
         }
         (self.window, self.initial, self.evidence) = (window, initial, evidence);
         Ok(())
@@ -74,10 +74,10 @@ impl Session {
             // Detaching takes a while: events in the meantime do not count.
             let end = self.kernel.end_window(self.window)?;
             log::info!("the window ended at {end} ns");
-            self.measured = self.readers.take().map(HostReaders::end);
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.kernel_evidence = Some(self.read_evidence(end)?);
+            self.measured = self.readers.take().map(HostReaders::end);
             self.express.release();
             self.offers.end();
             let stalled = self.kernel.detach_marks()?;

@@ -63,6 +63,9 @@ pub(crate) struct UsageMeter {
     /// Times of the reading before this one, and of this one, ns.
     before: u64,
     now: u64,
+    /// Whether all clients were read then.
+    before_is_complete: bool,
+    is_complete: bool,
     clients: BTreeMap<ClientKey, KnownClient>,
     totals: BTreeMap<(String, String), (u64, Total)>,
     drivers: BTreeMap<String, String>,
@@ -75,8 +78,9 @@ pub(crate) struct UsageMeter {
 #[derive(Clone, Debug)]
 struct KnownClient {
     pid: u32,
-    /// Time of its last reading, ns.
+    /// Times when it was last read, and when it was last seen to be open, ns.
     at: u64,
+    seen: u64,
     /// Counters of its engines, and when each last advanced, ns.
     last: BTreeMap<String, (EngineCounters, u64)>,
 }
@@ -107,6 +111,8 @@ impl UsageMeter {
         self.before = if self.first.is_some() { self.now } else { now };
         self.first.get_or_insert(now);
         self.now = now;
+        self.before_is_complete = self.is_complete;
+        self.is_complete = true;
     }
 
     /// Takes the counters of a client that a process has. One that several have counts for the first of them.
@@ -131,6 +137,11 @@ impl UsageMeter {
             let (before, since) = match before {
                 Some((before, since)) => (Some(before), since),
                 None if is_first => (None, now),
+                // It may have been opened earlier.
+                None if !self.before_is_complete => {
+                    self.lower_bound(&key.device, pid);
+                    (None, now)
+                }
                 // A file that was opened after the reading before this one has counted from 0 on.
                 None => (Some(counters.when_opened()), self.before),
             };
@@ -141,15 +152,19 @@ impl UsageMeter {
             let has_advanced = before.is_none_or(|before| *counters != before);
             last.insert(name.clone(), (*counters, if has_advanced { now } else { since }));
         }
-        self.clients.insert(key.clone(), KnownClient { pid, at: now, last });
+        self.clients.insert(key.clone(), KnownClient { pid, at: now, seen: now, last });
     }
 
-    /// The clients that a process has of a device are as they were: it is suspended.
-    pub(crate) fn unchanged(&mut self, device: &str, pid: u32) {
+    /// A client of a process was not read, of a device that may be known: its driver would be woken up, or did not answer.
+    pub(crate) fn unread(&mut self, device: Option<&str>, pid: u32) {
+        self.is_complete = false;
         let now = self.now;
-        let of_process =
-            self.clients.iter_mut().filter(|(key, client)| key.device == device && client.pid == pid);
-        of_process.for_each(|(_, client)| client.at = now);
+        let is_of_it = |key: &ClientKey| device.is_some_and(|device| key.device == device);
+        for (key, client) in &mut self.clients {
+            if client.pid == pid && is_of_it(key) {
+                client.seen = now;
+            }
+        }
     }
 
     /// Makes room for another client, by forgetting those that are closed.
@@ -157,10 +172,10 @@ impl UsageMeter {
         if self.clients.len() < MOST {
             return true;
         }
-        let (now, before) = (self.now, self.before);
+        let since = self.before;
         let all = std::mem::take(&mut self.clients);
         let (open, closed): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            all.into_iter().partition(|(_, client)| client.at == now || client.at == before);
+            all.into_iter().partition(|(_, client)| client.seen >= since);
         self.clients = open;
         for (ClientKey { device, .. }, KnownClient { pid, .. }) in closed {
             self.lower_bound(&device, pid);
@@ -296,10 +311,12 @@ impl UsageMeter {
                 }
             })
             .collect();
-        let busy = |pid: u32| {
-            let rows = engines.iter().flat_map(|engine| &engine.processes);
-            rows.filter(|row| row.pid == pid).fold(0, |sum: u64, row| sum.saturating_add(row.busy_ns))
-        };
+        let mut busy: BTreeMap<u32, u64> = BTreeMap::new();
+        for row in engines.iter().flat_map(|engine| &engine.processes) {
+            let sum = busy.entry(row.pid).or_default();
+            *sum = sum.saturating_add(row.busy_ns);
+        }
+        // Those that are not open any more, or were not read.
         let of_device =
             self.clients.iter().filter(|(key, client)| key.device == device && client.at != self.now);
         let closed: BTreeSet<u32> = of_device.map(|(_, client)| client.pid).collect();
@@ -308,7 +325,7 @@ impl UsageMeter {
             .map(|((_, pid), user)| DeviceUser {
                 pid: *pid,
                 comm: user.comm.clone(),
-                busy_ns: busy(*pid),
+                busy_ns: busy.get(pid).copied().unwrap_or(0),
                 memory_bytes: user.most_memory,
                 is_lower_bound: user.is_lower_bound || closed.contains(pid),
             })

@@ -3,7 +3,8 @@
 use super::{
     event::DeviceEvent,
     job::{Job, Submitter},
-    jobs::{Jobs, Ring},
+    jobs::Jobs,
+    ring::Ring,
 };
 
 /// Jobs that have ended, in the order of their ends, and those that have not.

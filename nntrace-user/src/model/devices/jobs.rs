@@ -3,66 +3,21 @@
 //! A ring runs its jobs in the order in which they were handed over: the oldest one that has not ended is the one that runs.
 //! No event says when the device begins with a job, so this is inferred, as Perfetto does.
 
-use std::collections::VecDeque;
-
 use rustc_hash::FxHashMap;
 
 use super::{
     event::{DeviceEvent, Fence, JobName, RingName},
     job::{End, Job, Submitter},
+    open_job::OpenJob,
+    ring::Ring,
 };
 
 /// Rings at most.
 const MOST_RINGS: usize = 1_024;
-/// Processes of a ring whose times are kept apart at most.
-const MOST_PROCESSES: usize = 1_024;
 /// Jobs that have not ended at most, and as many dependencies of them.
 const MOST_OPEN: usize = 1 << 16;
 /// Dependencies of one job at most, and jobs that depend on one fence.
 const MOST_DEPENDENCIES: usize = 256;
-
-/// Ring of a device.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ring {
-    /// Name of the device; empty where it is not known.
-    pub device: String,
-    /// Name of the ring.
-    pub name: String,
-    /// Jobs that ended before an older one that runs.
-    pub out_of_order: u64,
-    /// Jobs of the device in the order in which they were handed over, by fence and serial number; the first one has not ended.
-    handed_over: VecDeque<(Fence, u64)>,
-    /// How many of these have ended.
-    ended: usize,
-    /// When the first one became the first, ns.
-    first_since: u64,
-    /// Its process, if that is known.
-    first_process: Option<u32>,
-    /// Time with a job before that, ns; of all, and by process.
-    busy: u64,
-    busy_by_process: FxHashMap<Option<u32>, u64>,
-}
-
-/// Job that has not ended.
-#[derive(Clone, Debug)]
-struct OpenJob {
-    serial: u64,
-    ring: u32,
-    id: Option<u64>,
-    submitter: Option<Submitter>,
-    queued: Option<u64>,
-    is_whole: bool,
-    ready: u64,
-    /// Time in which jobs of other processes had run on the ring by then, ns.
-    others_before: u64,
-    /// Fence that it was seen to wait for.
-    blocked_by: Option<Fence>,
-    /// Fences that it depends on, which may be signaled already.
-    depends_on: Vec<Fence>,
-    handed_over: Option<u64>,
-    /// Part of its wait in which jobs of other processes ran, once it is known, ns.
-    behind_others: Option<u64>,
-}
 
 /// All jobs that have not ended.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +26,10 @@ pub(crate) struct Jobs {
     numbers: FxHashMap<Box<[u8]>, u32>,
     key: Vec<u8>,
     open: FxHashMap<Fence, OpenJob>,
-    by_id: FxHashMap<(u32, u64), Fence>,
+    /// Jobs by the numbers that early kernels give them; `None` where two rings of one name have given the same.
+    by_id: FxHashMap<(u32, u64), Option<Fence>>,
+    /// Highest number that has ended of each context.
+    ended: FxHashMap<u64, u64>,
     /// Jobs that depend on a fence, and the number of them all.
     dependents: FxHashMap<Fence, Vec<Fence>>,
     dependencies: usize,
@@ -127,7 +85,7 @@ impl Jobs {
             DeviceEvent::Blocked { job, on } => self.depend(job, on, true),
             DeviceEvent::DependsById { ring, id, address, number } => {
                 if let Some(ring) = self.number(ring)
-                    && let Some(&job) = self.by_id.get(&(ring, id))
+                    && let Some(&Some(job)) = self.by_id.get(&(ring, id))
                 {
                     [Some(address), number].into_iter().flatten().for_each(|on| self.depend(job, on, false));
                 }
@@ -188,7 +146,10 @@ impl Jobs {
         ended: &mut impl FnMut(&Job),
     ) {
         let Some(ring) = self.number(name.ring) else { return };
-        // The fence is reused: the end of the earlier job was missed.
+        // The fence is reused: who depended on the earlier one does not wait for it, and if that was a job, its end was missed.
+        if matches!(name.fence, Fence::Address(_)) {
+            self.forget_dependents(name.fence);
+        }
         self.remove(name.fence, now, End::Lost, ended);
         let Some(job) = self.insert(name, ring, now) else { return };
         job.submitter = Some(submitter);
@@ -210,7 +171,9 @@ impl Jobs {
         }
         let Some(job) = self.open.get_mut(&name.fence) else { return };
         if job.ring != ring {
-            if let Some(id) = job.id {
+            if let Some(id) = job.id
+                && self.by_id.get(&(job.ring, id)) == Some(&Some(name.fence))
+            {
                 self.by_id.remove(&(job.ring, id));
             }
             job.others_before = self.rings[ring as usize].busy_of_others(job.process(), now);
@@ -225,7 +188,7 @@ impl Jobs {
             job.others_before = of_ring.busy_of_others(job.process(), now);
         }
         if of_ring.handed_over.is_empty() {
-            of_ring.begin(job, now);
+            job.begin(of_ring, now);
         }
         of_ring.handed_over.push_back((name.fence, serial));
         self.forget_dependencies(name.fence, &depends_on);
@@ -239,7 +202,10 @@ impl Jobs {
         }
         self.serial += 1;
         if let Some(id) = name.id {
-            self.by_id.insert((ring, id), name.fence);
+            if self.by_id.len() >= 2 * MOST_OPEN {
+                self.by_id.retain(|_, fence| fence.is_some());
+            }
+            self.by_id.entry((ring, id)).and_modify(|fence| *fence = None).or_insert(Some(name.fence));
         }
         let job = OpenJob {
             serial: self.serial,
@@ -319,32 +285,39 @@ impl Jobs {
             self.remove(fence, now, never_ran, ended);
             return true;
         }
+        if let Fence::Number { context, seqno } = fence
+            && (self.ended.len() < MOST_OPEN || self.ended.contains_key(&context))
+        {
+            let last = self.ended.entry(context).or_default();
+            *last = seqno.max(*last);
+        }
         while let Some(&(first, _)) = self.rings[number].handed_over.front()
             && first != fence
         {
-            if !self.must_have_ended(first, fence) {
+            if !self.must_have_ended(first) {
                 self.rings[number].out_of_order += u64::from(counts);
                 break;
             }
             self.remove(first, now, End::Lost, ended);
+            // When this one began is not known either.
+            if let Some(job) = self.open.get_mut(&fence) {
+                (job.queued, job.ready, job.is_whole) = (None, now, false);
+            }
         }
         self.remove(fence, now, End::Done, ended);
         true
     }
 
-    /// Whether a job must have ended, or may have where events were lost, as one that came after it has.
-    fn must_have_ended(&self, first: Fence, later: Fence) -> bool {
-        if let (
-            Fence::Number { context, seqno },
-            Fence::Number { context: context_of_later, seqno: seqno_of_later },
-        ) = (first, later)
-            && context == context_of_later
-            && seqno < seqno_of_later
-        {
-            return true;
-        }
-        let handed_over = self.open.get(&first).and_then(|job| job.handed_over);
-        self.lost_at.is_some_and(|lost| handed_over.is_none_or(|at| at <= lost))
+    /// Whether a job must have ended, as a later one of its context has, or may have, as events were lost.
+    fn must_have_ended(&self, fence: Fence) -> bool {
+        let handed_over = self.open.get(&fence).and_then(|job| job.handed_over);
+        self.is_past(fence) || self.lost_at.is_some_and(|lost| handed_over.is_none_or(|at| at <= lost))
+    }
+
+    /// Whether a later job of its context has ended.
+    fn is_past(&self, fence: Fence) -> bool {
+        let Fence::Number { context, seqno } = fence else { return false };
+        self.ended.get(&context).is_some_and(|last| seqno < *last)
     }
 
     /// Removes a job, if there is one with this fence.
@@ -352,7 +325,7 @@ impl Jobs {
         let Some(mut job) = self.open.remove(&fence) else { return };
         self.forget_dependencies(fence, &std::mem::take(&mut job.depends_on));
         if let Some(id) = job.id
-            && self.by_id.get(&(job.ring, id)) == Some(&fence)
+            && self.by_id.get(&(job.ring, id)) == Some(&Some(fence))
         {
             self.by_id.remove(&(job.ring, id));
         }
@@ -364,112 +337,53 @@ impl Jobs {
         if ring.handed_over.front() != Some(&(fence, job.serial)) {
             ended(&job.ended(ring, None, now, end));
             ring.ended += 1;
-            ring.forget_ended(&self.open);
+            let open = &self.open;
+            ring.forget_ended(|fence, serial| open.get(&fence).is_some_and(|job| job.serial == serial));
             return;
         }
         ended(&job.ended(ring, Some(ring.first_since), now, end));
         ring.charge_first(now);
         ring.handed_over.pop_front();
-        while let Some(&(first, serial)) = ring.handed_over.front() {
-            if let Some(next) = self.open.get_mut(&first).filter(|next| next.serial == serial) {
-                ring.begin(next, now);
-                break;
+        let number = job.ring as usize;
+        while let Some(&(first, serial)) = self.rings[number].handed_over.front() {
+            let is_past = self.is_past(first);
+            let ring = &mut self.rings[number];
+            match self.open.get_mut(&first).filter(|next| next.serial == serial) {
+                // It had ended before, although its event was missed.
+                Some(_) if is_past => ring.ended += 1,
+                Some(next) => {
+                    next.begin(ring, now);
+                    break;
+                }
+                None => {}
             }
             ring.handed_over.pop_front();
             ring.ended -= 1;
+            if is_past {
+                self.remove_past(first, serial, now, ended);
+            }
         }
     }
 }
 
-/// Returns the name of a ring with that of its device, which may not be known.
-#[must_use]
-pub(crate) fn full_name(device: &str, ring: &str) -> String {
-    if device.is_empty() || device == ring { ring.to_owned() } else { format!("{device} {ring}") }
-}
-
-impl OpenJob {
-    fn process(&self) -> Option<u32> {
-        self.submitter.map(|submitter| submitter.pid)
-    }
-
-    fn behind_others_until(&self, ring: &Ring, now: u64) -> u64 {
-        ring.busy_of_others(self.process(), now).saturating_sub(self.others_before)
-    }
-
-    fn ended(&self, ring: &Ring, started: Option<u64>, now: u64, end: End) -> Job {
-        // What it waits for has not been signaled yet.
-        let is_blocked = self.blocked_by.is_some();
-        let behind_others = match self.behind_others {
-            Some(known) => known,
-            None if is_blocked => 0,
-            None => self.behind_others_until(ring, now),
-        };
-        Job {
-            ring: self.ring,
-            submitter: self.submitter,
-            queued: self.queued,
-            is_whole: self.is_whole,
-            ready: if is_blocked { now } else { self.ready },
-            started,
-            ended: now,
-            behind_others,
-            end,
+impl Jobs {
+    /// Removes a job of which a later one of its context has ended, and that the device had no longer.
+    fn remove_past(&mut self, fence: Fence, serial: u64, now: u64, ended: &mut impl FnMut(&Job)) {
+        if self.open.get(&fence).is_some_and(|job| job.serial == serial)
+            && let Some(mut job) = self.open.remove(&fence)
+        {
+            self.forget_dependencies(fence, &std::mem::take(&mut job.depends_on));
+            ended(&job.ended(&self.rings[job.ring as usize], None, now, End::Lost));
         }
     }
-}
 
-impl Ring {
-    /// Returns the name of the ring with that of its device.
-    #[must_use]
-    pub(crate) fn full_name(&self) -> String {
-        full_name(&self.device, &self.name)
-    }
-
-    /// Returns the time with a job, ns.
-    fn busy_until(&self, now: u64) -> u64 {
-        self.busy + self.of_first(now)
-    }
-
-    /// Returns the time with a job of another process, ns; 0 for one whose own time had no room.
-    fn busy_of_others(&self, process: Option<u32>, now: u64) -> u64 {
-        let own = match self.busy_by_process.get(&process) {
-            Some(own) => *own,
-            None if self.busy_by_process.len() >= MOST_PROCESSES => return 0,
-            None => 0,
-        };
-        let of_first = if self.first_process == process { self.of_first(now) } else { 0 };
-        self.busy_until(now) - own - of_first
-    }
-
-    /// Returns the time that the first job has been the first, ns.
-    fn of_first(&self, now: u64) -> u64 {
-        if self.handed_over.is_empty() { 0 } else { now.saturating_sub(self.first_since) }
-    }
-
-    /// A job becomes the first one.
-    fn begin(&mut self, job: &mut OpenJob, now: u64) {
-        job.behind_others = Some(job.behind_others_until(self, now));
-        self.first_since = now;
-        self.first_process = job.process();
-    }
-
-    /// The first job ends: its time is that of its process.
-    fn charge_first(&mut self, now: u64) {
-        let ns = self.of_first(now);
-        self.busy += ns;
-        let has_room = self.busy_by_process.len() < MOST_PROCESSES;
-        if has_room || self.busy_by_process.contains_key(&self.first_process) {
-            *self.busy_by_process.entry(self.first_process).or_default() += ns;
-        }
-        self.first_since = now;
-    }
-
-    /// Forgets jobs that have ended, once most of them have.
-    fn forget_ended(&mut self, open: &FxHashMap<Fence, OpenJob>) {
-        if self.ended > self.handed_over.len() / 2 {
-            self.handed_over
-                .retain(|(fence, serial)| open.get(fence).is_some_and(|job| job.serial == *serial));
-            self.ended = 0;
+    /// Forgets the jobs that depend on a fence.
+    fn forget_dependents(&mut self, fence: Fence) {
+        for name in self.dependents.remove(&fence).unwrap_or_default() {
+            self.dependencies -= 1;
+            if let Some(job) = self.open.get_mut(&name) {
+                job.depends_on.retain(|on| *on != fence);
+            }
         }
     }
 }

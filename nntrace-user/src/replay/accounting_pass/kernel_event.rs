@@ -11,6 +11,7 @@ use super::Pass;
 use crate::{
     model::causality::hand_overs::{BinderEvent, HandOverEvent, Moment},
     replay::{
+        device_clocks::DeviceFrequency,
         fork_exit::TaskEvent,
         ftrace::Event,
         kernel_events::{self, KernelEvent, Reading},
@@ -29,6 +30,9 @@ impl Pass {
         let causality = &mut self.results.model.marks.causality;
         let at = Stamp::new(event.time, self.sequence);
         match of {
+            KernelEvent::DeviceFrequency(DeviceFrequency { device, hz, before }) => {
+                self.results.model.device_clocks.take(device, hz, before, event.time);
+            }
             KernelEvent::Device(of) => {
                 let submitter = self.accounts.submitter(event);
                 self.results.model.device(&of, event.time, event.cpu, submitter, event.comm);

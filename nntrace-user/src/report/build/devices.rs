@@ -8,7 +8,7 @@ use crate::{
         devices::{ProcessSums, Sums},
         findings::Findings,
     },
-    report::snapshot::{DeviceProcessRow, DeviceRow, DeviceSectionRow},
+    report::snapshot::{DeviceClock, DeviceProcessRow, DeviceRow, DeviceSectionRow},
 };
 
 impl Findings<'_> {
@@ -31,6 +31,12 @@ impl Findings<'_> {
             .collect();
         rows.sort_by(|a, b| (&a.device, &a.ring).cmp(&(&b.device, &b.ring)));
         rows
+    }
+
+    /// Returns the clocks of devices: as the kernel counted them, or by events.
+    pub(super) fn device_clocks(&self) -> Vec<DeviceClock> {
+        let counted = &self.run.device_clocks;
+        if counted.is_empty() { self.device_clocks.until(self.window()) } else { counted.clone() }
     }
 
     /// Returns the processes of a ring, those whose jobs ran longest first.

@@ -22,6 +22,7 @@ impl Findings<'_> {
             ("values", causality.accounts.names.beyond + causality.groups.values.beyond),
             ("language_models", marks.language_models.left_out),
             ("devices", self.devices.left_out()),
+            ("device_clocks", self.device_clocks.left_out),
             ("iterations", causality.iterations.left_out),
             ("sections", causality.graph.left_out),
             ("hand_over_list", causality.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.left_out())),
@@ -45,6 +46,7 @@ impl Findings<'_> {
             "language_models" => {
                 "batches of tokens of further processes, and requests of further threads, were left out"
             }
+            "device_clocks" => "frequencies of devices were dropped, as there are too many",
             "devices" => {
                 "device jobs or their events were dropped, or have no row of their process or section"
             }
@@ -55,7 +57,7 @@ impl Findings<'_> {
         let notes = notes.filter(|(words, _)| !words.is_empty());
         // The tables of devices do not grow.
         let more = |words: &str| {
-            if words.starts_with("device jobs") { "" } else { "; more are kept with a larger --memory" }
+            if words.contains("device") { "" } else { "; more are kept with a larger --memory" }
         };
         notes.map(|(words, count)| format!("{count} {words}{}", more(words))).collect()
     }

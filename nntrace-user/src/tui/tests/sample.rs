@@ -197,6 +197,7 @@ pub(crate) fn empty() -> Snapshot {
         evidence: None,
         rails: None,
         device_usage: None,
+        device_clocks: Vec::new(),
         threads: Vec::new(),
         verify: None,
         schema: SCHEMA.to_owned(),

@@ -81,7 +81,7 @@ fn the_device_was_busy_with_another_process() {
         );
         assert_eq!(text(&answer, 0), "waited for npu0 rq0, busy with jobs from driver (30)");
         assert_eq!(answer["parts"][0]["by"], "driver (30)");
-        assert_eq!(text(&answer, 1), "asleep while npu0 rq0 ran jobs of its process");
+        assert_eq!(text(&answer, 1), "asleep while npu0 rq0 ran its own jobs");
     }
 }
 

@@ -136,8 +136,9 @@ pub struct Live {
 
     /// Report how busy accelerators and GPUs are, from driver counters: auto or off
     ///
-    /// Reads device-wide counters and the devices that processes have open: at the start, the end and every second, less often if
-    /// a reading takes more than 10 ms. Does nothing on hosts without such devices.
+    /// Reads device-wide counters and the devices that processes have open: at the start, the end and every 250 ms, less often
+    /// if a reading takes more than 2.5 ms; and at the start and the end how long devices had which frequency. Does nothing on hosts
+    /// without such devices.
     #[arg(long, value_name = "auto|off", default_value = "auto", help_heading = POWER, hide_short_help = true)]
     pub device_usage: DeviceUsage,
 

@@ -150,7 +150,7 @@ function isIncomplete(key) {
 
 /** Names of processes: those that queued jobs of devices, and those that have marks. */
 const processNames = new Map(
-  [...(snapshot.devices ?? []).flatMap((/** @type {any} */ ring) => ring.processes), ...snapshot.phases].map((/** @type {any} */ row) => [row.pid, row.comm || (row.pid === 0 ? '(others)' : '')]),
+  [...(snapshot.devices ?? []).flatMap((/** @type {any} */ ring) => ring.processes), ...snapshot.phases].filter((/** @type {any} */ row) => row.comm || row.pid === 0).map((/** @type {any} */ row) => [row.pid, row.comm || '(others)']),
 );
 
 /**

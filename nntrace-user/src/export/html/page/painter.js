@@ -188,34 +188,33 @@ function paintPower(scene, lane, top) {
   const places = states.map(placeOfState);
   const step = (view.end - view.begin) / (width - gutter);
   let at = Math.max(0, firstAbove(begins, view.begin) - 1);
+  let from = Math.max(begins[at], view.begin);
   const draw = (/** @type {number} */ number, /** @type {number} */ x, /** @type {number} */ wide, /** @type {number} */ density) => {
     const { from, height, colour, isUnsure } = places[number];
     context.globalAlpha = Math.max(0.08, density) * (isUnsure ? 0.4 : 1);
     context.fillStyle = colour;
     context.fillRect(x, zero + from, wide, height);
   };
-  while (at < state.length && begins[at] < view.end) {
-    const left = xOf(scene, Math.max(begins[at], view.begin));
+  while (at < state.length && from < view.end) {
+    const left = xOf(scene, from);
     const right = xOf(scene, Math.min(begins[at + 1], view.end));
     if (right - left >= 2) {
       draw(state[at], left, right - left, 1);
       at += 1;
+      from = begins[at];
       continue;
     }
-    // All that begins in this column, by state.
-    const until = Math.min(timeAt(scene, Math.floor(left) + 1), view.end);
+    // All that is in this column, by state; what goes on after it is drawn next.
+    const column = Math.floor(left);
+    const until = Math.min(Math.max(timeAt(scene, column + 1), from + step / 2), view.end);
     const sums = new Map();
-    const first = at;
-    // One at least, however the places of columns are rounded.
-    while (at < state.length && (at === first || begins[at] < until)) {
-      const end = Math.min(begins[at + 1], view.end);
-      const ns = Math.max(Math.min(end, until) - Math.max(begins[at], view.begin), 0);
-      sums.set(state[at], (sums.get(state[at]) ?? 0) + ns);
-      // What goes on after this column is drawn next.
-      if (at > first && end - until >= 2 * step) break;
-      at += 1;
+    while (at < state.length && from < until) {
+      const to = Math.min(begins[at + 1], until);
+      sums.set(state[at], (sums.get(state[at]) ?? 0) + to - from);
+      from = to;
+      if (begins[at + 1] <= until) at += 1;
     }
-    for (const [number, ns] of sums) draw(number, Math.floor(left), 1, Math.min(1, ns / step));
+    for (const [number, ns] of sums) draw(number, column, 1, Math.min(1, ns / step));
   }
   context.globalAlpha = 1;
   context.fillStyle = colours.muted;

@@ -12,7 +12,7 @@ function reportFoot() {
   return element('footer', {}, element('p', {}, `${texts.join(' · ')}.`), files, element('p', {}, `Written by ${tool.name} ${tool.version}. This file needs no network, and its policy allows none.`));
 }
 
-const parts = [reportHead(), null, swimlane(), phasesPart(), languageModelsPart(), devicesPart(), deviceUsagePart(), functionsPart(), iterationsPart(), reportsPart(), powerPart(), energyPart(), railsPart(), ...otherParts(), reportFoot()];
+const parts = [reportHead(), null, swimlane(), phasesPart(), languageModelsPart(), devicesPart(), deviceUsagePart(), deviceClocksPart(), functionsPart(), iterationsPart(), reportsPart(), powerPart(), energyPart(), railsPart(), ...otherParts(), reportFoot()];
 const sectionsOfPage = parts.filter((/** @type {any} */ part) => part?.tagName === 'SECTION');
 parts[1] = element('nav', { 'aria-label': 'Parts of the report' }, sectionsOfPage.map((/** @type {any} */ { id, firstChild }) => element('a', { href: `#${id}` }, firstChild.textContent)));
 document.getElementById('report')?.append(...parts.filter(Boolean));

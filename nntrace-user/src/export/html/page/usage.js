@@ -16,7 +16,7 @@ function deviceUsagePart() {
     const engines = device.engines.flatMap((/** @type {any} */ engine) => {
       const share = (/** @type {number|null} */ ns) => (ns === null || usage.known_ns === 0 ? null : ns / (usage.known_ns * engine.capacity));
       const about = [sources[/** @type {keyof typeof sources} */ (engine.source)], engine.capacity > 1 && `${engine.capacity} engines`, engine.implausible > 0 && plural(engine.implausible, 'implausible reading')].filter(Boolean).join(', ');
-      const khz = engine.cycles !== null && engine.busy_ns > 0 ? (engine.cycles * 1e6) / engine.busy_ns : null;
+      const khz = engine.cycles !== null && engine.busy_ns > 0 ? Math.round((engine.cycles * 1e6) / engine.busy_ns) : null;
       const own = { device: name, engine: engine.engine, who: '', about, busy: engine.busy_ns, share: share(engine.busy_ns), khz, memory: null };
       const processes = engine.processes.map((/** @type {any} */ { pid, busy_ns: busy }) => {
         const user = users.get(pid) ?? { pid, comm: '', memory_bytes: null };
