@@ -320,25 +320,7 @@ impl Kind {
                 vec![word("debug_id", 1, *id)],
             ),
             Self::Device(event) => event.description(),
-            Self::DeviceFrequency(device, hz, before) => {
-                let long = |name, number, value: u32| Field {
-                    name,
-                    number: Some(number),
-                    value: Value::Long(value.into()),
-                };
-                of(
-                    "devfreq_frequency",
-                    541,
-                    format!("dev_name={device:<30} freq={hz:<12} prev_freq={before:<12} load=50"),
-                    vec![
-                        elsewhere("dev_name", 1, device),
-                        long("freq", 2, *hz),
-                        long("prev_freq", 3, *before),
-                        long("busy_time", 4, 1),
-                        long("total_time", 5, 2),
-                    ],
-                )
-            }
+            Self::DeviceFrequency(device, hz, before) => devices::frequency(device, *hz, *before),
             Self::Unknown(value) => {
                 of("ipi_raise", 74, format!("value={value}"), vec![word("value", 1, *value)])
             }

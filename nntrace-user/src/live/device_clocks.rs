@@ -4,7 +4,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -85,6 +84,8 @@ fn parse(text: &str) -> Option<Counts> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const FIRST: &str = "     From  :   To

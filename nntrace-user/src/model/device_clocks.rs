@@ -132,7 +132,10 @@ impl DeviceClock {
 mod tests {
     use super::*;
 
-    fn times(clocks: &[DeviceClock]) -> Vec<(&str, u64, Vec<(Option<u64>, u64)>)> {
+    /// Name, changes, and times by frequency.
+    type Row<'a> = (&'a str, u64, Vec<(Option<u64>, u64)>);
+
+    fn times(clocks: &[DeviceClock]) -> Vec<Row<'_>> {
         let of = |clock: &DeviceClock| clock.frequencies.iter().map(|time| (time.hz, time.ns)).collect();
         clocks.iter().map(|clock| (&*clock.device, clock.transitions, of(clock))).collect()
     }

@@ -141,3 +141,16 @@ impl DeviceEvent {
         }
     }
 }
+
+/// Returns what the formats say of a frequency of a device and the one before, Hz: `include/trace/events/devfreq.h`.
+pub(super) fn frequency(device: &str, hz: u32, before: u32) -> Description {
+    let text = format!("dev_name={device:<30} freq={hz:<12} prev_freq={before:<12} load=50");
+    let fields = vec![
+        elsewhere("dev_name", 1, device),
+        long("freq", 2, hz),
+        long("prev_freq", 3, before),
+        long("busy_time", 4, 1),
+        long("total_time", 5, 2),
+    ];
+    Description { name: "devfreq_frequency", message: 541, text, fields }
+}

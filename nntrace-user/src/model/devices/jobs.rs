@@ -133,7 +133,7 @@ impl Jobs {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let number = self.rings.len() as u32;
         self.numbers.insert(self.key.as_slice().into(), number);
-        self.rings.push(Ring { device: text(name.device), name: text(name.ring), ..Ring::default() });
+        self.rings.push(Ring::new(text(name.device), text(name.ring)));
         Some(number)
     }
 

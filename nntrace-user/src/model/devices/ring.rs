@@ -38,6 +38,11 @@ pub(crate) fn full_name(device: &str, ring: &str) -> String {
 }
 
 impl Ring {
+    /// Creates the ring of this name of a device, without a job.
+    pub(super) fn new(device: String, name: String) -> Self {
+        Self { device, name, ..Self::default() }
+    }
+
     /// Returns the name of the ring with that of its device.
     #[must_use]
     pub(crate) fn full_name(&self) -> String {
