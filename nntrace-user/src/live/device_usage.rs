@@ -47,7 +47,7 @@ pub(crate) struct UsageReader {
     readings: Option<Readings>,
     /// Result of the last reading.
     last: Arc<Mutex<DeviceUsage>>,
-    /// Requests the last reading; its sender is told when it is done.
+    /// Requests for the last reading, each with the channel that announces its end.
     requests: Option<mpsc::Sender<mpsc::Sender<()>>>,
 }
 
@@ -188,7 +188,7 @@ impl Readings {
         *last.lock().unwrap_or_else(PoisonError::into_inner) = DeviceUsage { period_ns, reading_ns, ..usage };
     }
 
-    /// Reads the clients of a process. One that ends meanwhile has none. Without root, other users' processes are skipped, even if
+    /// Reads the clients of a process. Those of one that ends meanwhile are gone. Without root, other users' processes are skipped, even if
     /// capabilities would allow them.
     fn process(&mut self, pid: u32, suspended: &mut BTreeMap<PathBuf, bool>, wakes: Wakes) {
         let folder = self.proc.join(pid.to_string());

@@ -26,7 +26,7 @@ pub struct DeviceUsage {
 /// Use of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsedDevice {
-    /// Name of the device in the kernel; its driver's, where it has none.
+    /// Name of the device in the kernel, or of its driver if that is not known.
     pub device: String,
     /// Name of the driver; empty where it is not known.
     pub driver: String,
@@ -87,8 +87,8 @@ pub struct DeviceUser {
     pub busy_ns: u64,
     /// Peak resident memory at any reading, bytes; null if not reported.
     pub memory_bytes: Option<u64>,
-    /// Whether its times are a lower bound: it closed the device between two readings, or opened it late and its driver counts
-    /// cycles of which the start is not known.
+    /// Whether its times are a lower bound: it closed the device between two readings, or it is not known from when on its driver
+    /// counted.
     pub is_lower_bound: bool,
 }
 

@@ -133,7 +133,7 @@ impl Devices {
         self.jobs.left_out + self.beyond
     }
 
-    /// Returns the ends of jobs of which nothing was seen before.
+    /// Returns the number of jobs with an end event only.
     #[must_use]
     pub(crate) fn unmatched(&self) -> u64 {
         self.jobs.unmatched

@@ -40,7 +40,7 @@ impl DeviceLanes {
     }
 }
 
-/// Returns the lane of the jobs of a ring, of which there is one at least.
+/// Returns the lane of the jobs of a ring: at least one.
 fn lane(findings: &Findings<'_>, jobs: &[Job], origin: u64) -> DeviceLane {
     let ring = jobs.first().and_then(|job| findings.devices.rings().get(job.ring as usize));
     let (device, ring) = ring.map(|ring| (ring.device.clone(), ring.name.clone())).unwrap_or_default();

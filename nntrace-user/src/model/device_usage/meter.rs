@@ -19,7 +19,7 @@ const MOST: usize = 16_384;
 pub(crate) struct ClientKey {
     /// Name of the device.
     pub(crate) device: String,
-    /// `drm-client-id`, which is never given again.
+    /// `drm-client-id`, which the kernel never reuses.
     pub(crate) id: u64,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Jobs {
     open: FxHashMap<Fence, OpenJob>,
     /// Jobs by the numbers that early kernels give them; `None` where two rings of one name have given the same.
     by_id: FxHashMap<(u32, u64), Option<Fence>>,
-    /// Highest number that has ended of each context.
+    /// Highest number that has ended of each context, of the first [`MOST_OPEN`] contexts.
     ended: FxHashMap<u64, u64>,
     /// Jobs that depend on a fence, and the number of them all.
     dependents: FxHashMap<Fence, Vec<Fence>>,
@@ -36,7 +36,7 @@ pub(crate) struct Jobs {
     serial: u64,
     since: u64,
     lost_at: Option<u64>,
-    /// Ends of jobs of which nothing was seen before.
+    /// Jobs with an end event only.
     pub(crate) unmatched: u64,
     /// Events of further rings, and jobs, for which there was no room.
     pub(crate) left_out: u64,
@@ -117,7 +117,7 @@ impl Jobs {
         self.rings[ring as usize].busy_until(end)
     }
 
-    /// Returns the number of a ring; `None` if there is no room for it.
+    /// Returns the number of a ring; `None` beyond the limit.
     fn number(&mut self, name: RingName<'_>) -> Option<u32> {
         self.key.clear();
         self.key.extend_from_slice(name.device);
@@ -367,7 +367,7 @@ impl Jobs {
 }
 
 impl Jobs {
-    /// Removes a job of which a later one of its context has ended, and that the device had no longer.
+    /// Removes a job that had ended unseen: a later one of its context has.
     fn remove_past(&mut self, fence: Fence, serial: u64, now: u64, ended: &mut impl FnMut(&Job)) {
         if self.open.get(&fence).is_some_and(|job| job.serial == serial)
             && let Some(mut job) = self.open.remove(&fence)

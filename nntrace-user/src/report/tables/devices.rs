@@ -40,7 +40,8 @@ pub(super) fn table(text: &mut Text, rows: &[DeviceRow], window_ns: u64, figures
             process_lines(text, process, window_ns, figures);
         }
         if row.lost > 0 {
-            line!(text, "  missing events: {} jobs, {}", row.lost, figures.time(row.lost_ns));
+            let jobs = number_format::plural(row.lost, "job");
+            line!(text, "  missing events: {jobs}, {}", figures.time(row.lost_ns));
         }
         if row.out_of_order > 0 {
             line!(text, "  completed out of order: {}; the oldest job is assumed to run", row.out_of_order);
@@ -105,7 +106,7 @@ fdab0000.npu rknn                  81  33.0 ms   33.0%
     LD_PE:rknn_run                 80  30.0 ms          4.60 ms
     unfinished: 1, canceled: 1
   queued before the trace           1  2.00 ms    2.0%     0 ns     0 ns     0 ns        -        -
-  missing events: 1 jobs, 1.00 ms
+  missing events: 1 job, 1.00 ms
   completed out of order: 2; the oldest job is assumed to run
 pp                                 80  30.0 ms   30.0%
   camera (812)                     80  30.0 ms   30.0%  4.10 ms  3.20 ms   500 us   420 us   504 us
