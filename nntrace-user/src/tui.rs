@@ -17,7 +17,7 @@
 //!             Some(Event::Key(key)) => match app.on_key(key) {
 //!                 Flow::Quit => break,
 //!                 Flow::Suspend => terminal.suspend(Stop::Job)?,
-//!                 Flow::Write | Flow::Interval(_) | Flow::Continue => {}
+//!                 Flow::Write | Flow::Export | Flow::Interval(_) | Flow::Continue => {}
 //!             },
 //!             Some(_) => {} // a new size: draw again
 //!             None => break,
@@ -95,6 +95,8 @@ pub enum Flow {
     Continue,
     /// The user wants the last seconds of the run written.
     Write,
+    /// The user wants the snapshot that is shown written to a file: see [`App::shown`] and [`App::say`].
+    Export,
     /// The user wants another interval.
     Interval(Pace),
     /// The user wants the shell for a while: see [`Terminal::suspend`].
@@ -143,6 +145,17 @@ impl App {
     /// Does what `key` stands for in `keys::BINDINGS`.
     pub fn on_key(&mut self, key: KeyEvent) -> Flow {
         self.state.on_key(key)
+    }
+
+    /// Returns the snapshot that is shown; `None` before the first one.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Snapshot> {
+        self.state.shown.as_ref().map(|sample| &sample.snapshot)
+    }
+
+    /// Shows this text in the last line until the next key.
+    pub fn say(&mut self, text: String) {
+        self.state.message = Some(text);
     }
 
     /// Draws everything, into the size that `frame` has now.

@@ -26,7 +26,7 @@ pub struct View {
 }
 
 /// The pictures, in an order in which the keys of each lead on from the one before.
-pub const VIEWS: [View; 5] = [
+pub const VIEWS: [View; 6] = [
     View { file: "screen.svg", keys: &["1"], head: "layer", title: "Time by layer and phase" },
     View { file: "screen-cpus.svg", keys: &["2"], head: "unit", title: "States of CPUs and clusters" },
     View { file: "screen-functions.svg", keys: &["4"], head: "excl", title: "Time by function" },
@@ -37,6 +37,12 @@ pub const VIEWS: [View; 5] = [
         title: "A function: its distribution, its slowest calls, its threads",
     },
     View { file: "screen-threads.svg", keys: &["5"], head: "runnable", title: "States of threads" },
+    View {
+        file: "screen-timeline.svg",
+        keys: &["7", "i", "i", "[", "[", "["],
+        head: "thread",
+        title: "Sections of threads over time",
+    },
 ];
 
 impl View {

@@ -187,6 +187,12 @@ fn views_keys_and_sizes() -> Result<()> {
     terminal
         .wait_for("the energy", |screen| screen.contains("[6 Energy") && screen.contains("--energy-model"))?;
     terminal.key("Tab")?;
+    terminal.wait_for("the timeline", |screen| {
+        screen.contains("[7 Timeline") && screen.contains(" per column") && screen.contains("no cursor")
+    })?;
+    terminal.key("[")?;
+    terminal.wait_for("a section", |screen| screen.contains("began at ") && !screen.contains("no cursor"))?;
+    terminal.key("Tab")?;
     terminal.wait_for("the phases again", |screen| screen.contains("[1 Phases"))?;
 
     terminal.key("?")?;

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::{
-    Marks, Model, Topology,
+    Marks, Model, Scheduling, Topology,
     app_report_sums::ReportSums,
     app_reports,
     cluster_residency::ClusterResidency,
@@ -45,6 +45,8 @@ pub struct Findings<'a> {
     pub(crate) clusters: Vec<ClusterResidency>,
     /// How long single stays in idle states were.
     pub(crate) idle_stays: &'a IdleStays,
+    /// States of threads as they came; `None` where context switches were not taken.
+    pub(crate) scheduling: Option<&'a Scheduling>,
     /// Resources that sections used; `None` where no context switch was taken.
     pub(crate) usage: Option<UsageTables>,
 }
@@ -140,6 +142,7 @@ impl Model {
             topology: self.power.topology(),
             initial_state: self.power.initial_state(),
             idle_stays: self.power.idle_stays(),
+            scheduling: self.scheduling.as_ref(),
         }
     }
 }

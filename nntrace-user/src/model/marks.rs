@@ -24,6 +24,7 @@ use super::{
     function_names::Names,
     language_models::LanguageModels,
     limits::Limits,
+    recent_sections::RecentSections,
     scheduling::Scheduling,
     section_sites::{Sites, ends_app_phase, is_driver_execution},
     stacks::Paths,
@@ -57,6 +58,8 @@ pub struct Marks {
     pub(crate) seen_drivers: BTreeSet<u32>,
     /// Processes that call a driver of the kernel themselves.
     pub(crate) driver_callers: BTreeSet<u32>,
+    /// Sections that ended last.
+    pub(crate) recent: RecentSections,
     /// Sections that are open at the end.
     pub(crate) open: Vec<OpenSection>,
 }
@@ -187,6 +190,7 @@ impl Marks {
 
     /// A section ended. Records come in order of time; `scheduling` has had its own of before.
     pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
+        self.recent.take(span);
         let stretch = self.timeline.stretch(span.tid, span.begin_stamp());
         self.causality.span(span, scheduling);
         let names = &self.names;
@@ -220,13 +224,17 @@ impl Marks {
     /// taken then.
     #[inline]
     pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
-        let Self { names, sites, timeline, causality, .. } = self;
+        let Self { names, sites, timeline, causality, recent, .. } = self;
         let of_name = |name| names.get(name).map(|name| (name.role, name.shows_driver));
         let is_batch = LanguageModels::may_be_batch(span)
             && names.get(span.name).is_some_and(|name| name.tokens.is_some());
-        !is_batch
+        let is_taken = !is_batch
             && !causality.needs_spans()
-            && sites.add_plain(span, || timeline.stretch(span.tid, span.begin_stamp()), of_name)
+            && sites.add_plain(span, || timeline.stretch(span.tid, span.begin_stamp()), of_name);
+        if is_taken {
+            recent.take(span);
+        }
+        is_taken
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.

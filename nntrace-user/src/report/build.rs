@@ -12,6 +12,7 @@ mod language_models;
 mod marks;
 mod perf_counters;
 mod power;
+mod recent;
 mod threads;
 mod unfinished;
 mod usage;
@@ -63,6 +64,7 @@ impl Snapshot {
             verify: found.run.verify.clone(),
             overhead: found.run.overhead.clone(),
             loss: Loss { summed: found.summed(), ..found.run.loss.clone() },
+            recent: None,
             diagnostics: found.diagnostics(),
             notes: [
                 found.run.notes.clone(),

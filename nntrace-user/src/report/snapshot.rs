@@ -15,6 +15,7 @@ mod language_models;
 mod marks;
 mod perf_counters;
 mod power;
+mod recent;
 mod schema;
 mod stack_frame;
 mod threads;
@@ -46,6 +47,8 @@ pub use perf_counters::{
     CountRow, CountsRow, FunctionCountsRow, PerfCounterTable, PerfEventRow, PhaseCountsRow,
 };
 pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
+pub use recent::{RecentActivity, RecentThread};
+pub(crate) use recent::{RecentSectionRow, RecentState};
 pub use threads::ThreadRow;
 pub use unfinished::UnfinishedRow;
 pub use usage::{
@@ -173,6 +176,9 @@ pub struct Snapshot {
     pub overhead: Overhead,
     /// Losses between the kernel and this.
     pub loss: Loss,
+    /// What happened lately on each thread, for the live view.
+    #[serde(skip)]
+    pub recent: Option<Box<RecentActivity>>,
     /// Diagnostics of the input: marks and events that do not fit together.
     pub diagnostics: Vec<Diagnostic>,
     /// Notes for people: what could not be measured, and what would mend it.

@@ -19,6 +19,8 @@ pub(crate) enum Action {
     Toggle(Overlay),
     /// Move in the list, or scroll the overlay.
     Move(Motion),
+    /// Move the cursor of the timeline, or zoom.
+    Travel(Travel),
     /// Sort by the next column.
     NextSort,
     /// Sort the other way round.
@@ -28,12 +30,14 @@ pub(crate) enum Action {
     /// Show new numbers more often, or less often.
     Interval(Pace),
     /// Show the functions of the selected phase, or of the innermost phase of the selected stack; on a function, open or close
-    /// its details.
+    /// its details; on a section, open its function.
     Open,
     /// Type a part of the names of the functions that are shown.
     Filter,
     /// Write the recording of the last seconds.
     Write,
+    /// Write the snapshot that is shown to a file.
+    Export,
     /// Stop the program until the shell continues it.
     Suspend,
 }
@@ -43,8 +47,9 @@ impl Action {
     #[must_use]
     pub(crate) const fn applies_to(self, view: View) -> bool {
         match self {
-            Self::NextSort | Self::ReverseSort => !matches!(view, View::Cpus),
-            Self::Open => matches!(view, View::Phases | View::Stacks | View::Functions),
+            Self::NextSort | Self::ReverseSort => !matches!(view, View::Cpus | View::Timeline),
+            Self::Open => matches!(view, View::Phases | View::Stacks | View::Functions | View::Timeline),
+            Self::Travel(_) => matches!(view, View::Timeline),
             Self::Filter => matches!(view, View::Functions),
             _ => true,
         }
@@ -68,6 +73,23 @@ pub(crate) enum Motion {
     Last,
 }
 
+/// A movement in the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Travel {
+    /// The cursor goes a column to the left.
+    Earlier,
+    /// The cursor goes a column to the right.
+    Later,
+    /// The cursor goes to the begin of a section before it.
+    PreviousSection,
+    /// The cursor goes to the begin of the next section.
+    NextSection,
+    /// Half the time is on the screen.
+    ZoomIn,
+    /// Twice the time is on the screen.
+    ZoomOut,
+}
+
 /// The views, in the order of their tabs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum View {
@@ -84,12 +106,21 @@ pub(crate) enum View {
     Threads,
     /// Energy by cluster, layer and phase.
     Energy,
+    /// Sections and states of threads over time.
+    Timeline,
 }
 
 impl View {
     /// Every view.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Phases, Self::Cpus, Self::Stacks, Self::Functions, Self::Threads, Self::Energy];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Phases,
+        Self::Cpus,
+        Self::Stacks,
+        Self::Functions,
+        Self::Threads,
+        Self::Energy,
+        Self::Timeline,
+    ];
 
     /// The word on its tab.
     #[must_use]
@@ -101,6 +132,7 @@ impl View {
             Self::Functions => "Functions",
             Self::Threads => "Threads",
             Self::Energy => "Energy",
+            Self::Timeline => "Timeline",
         }
     }
 

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::actions::{Action, Motion, Overlay, View};
+use super::actions::{Action, Motion, Overlay, Travel, View};
 use super::pace::Pace;
 
 /// A line of the key table.
@@ -51,6 +51,24 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     bind(&[(KeyCode::Tab, PLAIN)], "Tab", Action::NextView, "next view", Some("next view")),
     bind(&[(KeyCode::Enter, PLAIN)], "Enter", Action::Open, "open this line", Some("open")),
+    bind(
+        &[(KeyCode::Left, PLAIN)],
+        "Left/Right",
+        Action::Travel(Travel::Earlier),
+        "cursor of the timeline",
+        Some("cursor"),
+    ),
+    bind(&[(KeyCode::Right, PLAIN)], "Right", Action::Travel(Travel::Later), "", None),
+    bind(
+        &[(KeyCode::Char('['), PLAIN)],
+        "[/]",
+        Action::Travel(Travel::PreviousSection),
+        "previous, next section",
+        Some("section"),
+    ),
+    bind(&[(KeyCode::Char(']'), PLAIN)], "]", Action::Travel(Travel::NextSection), "", None),
+    bind(&[(KeyCode::Char('i'), PLAIN)], "i/o", Action::Travel(Travel::ZoomIn), "zoom in, out", Some("zoom")),
+    bind(&[(KeyCode::Char('o'), PLAIN)], "o", Action::Travel(Travel::ZoomOut), "", None),
     bind(&[(KeyCode::Char('/'), PLAIN)], "/", Action::Filter, "filter functions by name", Some("filter")),
     bind(&[(KeyCode::Char(' '), PLAIN)], "Space", Action::Pause, "pause or resume", Some("pause")),
     bind(&[(KeyCode::Char('s'), PLAIN)], "s", Action::NextSort, "sort by the next column", Some("sort")),
@@ -63,12 +81,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         Some("diagnostics"),
     ),
     bind(&[(KeyCode::BackTab, PLAIN)], "Shift-Tab", Action::PreviousView, "previous view", None),
-    bind(&[(KeyCode::Char('1'), PLAIN)], "1 to 6", Action::Show(View::Phases), "select a view", None),
+    bind(&[(KeyCode::Char('1'), PLAIN)], "1 to 7", Action::Show(View::Phases), "select a view", None),
     bind(&[(KeyCode::Char('2'), PLAIN)], "2", Action::Show(View::Cpus), "", None),
     bind(&[(KeyCode::Char('3'), PLAIN)], "3", Action::Show(View::Stacks), "", None),
     bind(&[(KeyCode::Char('4'), PLAIN)], "4", Action::Show(View::Functions), "", None),
     bind(&[(KeyCode::Char('5'), PLAIN)], "5", Action::Show(View::Threads), "", None),
     bind(&[(KeyCode::Char('6'), PLAIN)], "6", Action::Show(View::Energy), "", None),
+    bind(&[(KeyCode::Char('7'), PLAIN)], "7", Action::Show(View::Timeline), "", None),
     bind(
         &[(KeyCode::Up, PLAIN), (KeyCode::Char('k'), PLAIN)],
         "Up Down",
@@ -101,6 +120,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         None,
     ),
     bind(&[(KeyCode::Char('-'), PLAIN)], "-", Action::Interval(Pace::Faster), "", None),
+    bind(&[(KeyCode::Char('e'), PLAIN)], "e", Action::Export, "write what is shown as JSON", None),
     bind(&[(KeyCode::Char('w'), PLAIN)], "w", Action::Write, "write what --flight keeps", None),
     bind(
         &[(KeyCode::Char('z'), KeyModifiers::CONTROL)],

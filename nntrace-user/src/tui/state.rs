@@ -10,6 +10,7 @@ pub(crate) mod phases;
 pub(crate) mod stacks;
 pub(crate) mod table;
 pub(crate) mod threads;
+pub(crate) mod timeline;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -62,8 +63,10 @@ pub(crate) struct State {
     pub threads: threads::Threads,
     /// The energy view.
     pub energy: energy::Energy,
-    /// Name of the last key, where it does nothing in this view.
-    pub key_without_action: Option<String>,
+    /// The timeline view.
+    pub timeline: timeline::Timeline,
+    /// Text in the last line until the next key.
+    pub message: Option<String>,
 }
 
 impl State {
@@ -98,6 +101,7 @@ impl State {
             View::Functions => self.functions.table.position(),
             View::Threads => self.threads.position(),
             View::Energy => self.energy.position(),
+            View::Timeline => self.timeline.position(),
         }
     }
 
@@ -110,6 +114,7 @@ impl State {
             View::Functions => &mut self.functions.table,
             View::Threads => &mut self.threads,
             View::Energy => &mut self.energy,
+            View::Timeline => &mut self.timeline,
         }
     }
 
@@ -119,6 +124,7 @@ impl State {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
             Action::Write => return Flow::Write,
+            Action::Export => return Flow::Export,
             Action::Interval(pace) => return Flow::Interval(pace),
             Action::Back => return self.back(),
             Action::NextView => self.show(self.view.next()),
@@ -129,6 +135,12 @@ impl State {
                 self.overlay_scroll = 0;
             }
             Action::Move(motion) => self.go(motion),
+            Action::Travel(travel) => {
+                if let Some(recent) = self.shown.as_ref().and_then(|sample| sample.snapshot.recent.as_deref())
+                {
+                    self.timeline.travel(travel, recent);
+                }
+            }
             Action::NextSort => {
                 self.lines().next_sort();
                 self.refresh();
@@ -154,9 +166,12 @@ impl State {
         Flow::Continue
     }
 
-    /// Closes the overlay, or else the function, or else ends the filter, or else the program.
+    /// Closes the overlay, or else the function, or else ends the filter, or else follows the run again, or else ends the program.
     fn back(&mut self) -> Flow {
         if self.overlay.take().is_none() {
+            if self.view == View::Timeline && self.timeline.follow() {
+                return Flow::Continue;
+            }
             if self.view != View::Functions {
                 return Flow::Quit;
             }
@@ -173,6 +188,9 @@ impl State {
 
     /// Shows the functions of the selected line; of a function, what is known of it, or the list again.
     fn open(&mut self) {
+        if self.view == View::Timeline && self.overlay.is_none() {
+            return self.open_picked();
+        }
         let Some(shown) = self.shown.as_ref().filter(|_| self.overlay.is_none()) else { return };
         let of = match self.view {
             View::Phases => self.phases.list.selected().copied(),
@@ -181,7 +199,7 @@ impl State {
                 self.functions.is_open = !self.functions.is_open && self.functions.table.selected().is_some();
                 None
             }
-            View::Cpus | View::Threads | View::Energy => None,
+            View::Cpus | View::Threads | View::Energy | View::Timeline => None,
         };
         if of.is_some() {
             self.functions.show_all();
@@ -192,12 +210,26 @@ impl State {
         }
     }
 
+    /// Opens the function of the section at the cursor of the timeline.
+    fn open_picked(&mut self) {
+        let Some(sample) = &self.shown else { return };
+        let Some(recent) = sample.snapshot.recent.as_deref() else { return };
+        let Some((thread, section)) = self.timeline.thread(recent).zip(self.timeline.picked(recent)) else {
+            return;
+        };
+        let (pid, tag, name) = (thread.pid, section.tag, recent.name(section).to_owned());
+        self.functions.show_all();
+        self.functions.refresh(sample);
+        self.functions.is_open = self.functions.select(pid, tag, &name);
+        self.show(View::Functions);
+    }
+
     /// Does what `key` stands for, in the text that is typed or else in the table of keys.
     pub(crate) fn on_key(&mut self, key: KeyEvent) -> Flow {
         if key.kind == KeyEventKind::Release {
             return Flow::Continue;
         }
-        self.key_without_action = None;
+        self.message = None;
         if self.type_key(key) {
             return Flow::Continue;
         }
@@ -205,7 +237,7 @@ impl State {
             return self.apply(action);
         }
         let control = if key.modifiers.contains(KeyModifiers::CONTROL) { "Ctrl-" } else { "" };
-        self.key_without_action = Some(format!("{control}{}", key.code));
+        self.message = Some(format!("{control}{} does nothing here; ? lists the keys", key.code));
         Flow::Continue
     }
 
@@ -213,6 +245,7 @@ impl State {
     pub(crate) fn can(&self, action: Action) -> bool {
         action.applies_to(self.view)
             && match action {
+                Action::Travel(_) => self.overlay.is_none(),
                 Action::NextSort | Action::ReverseSort => {
                     self.view != View::Functions || !self.functions.is_open
                 }
@@ -266,6 +299,7 @@ impl State {
             self.functions.refresh(sample);
             self.threads.refresh(sample);
             self.energy.refresh(sample);
+            self.timeline.refresh(sample);
         }
     }
 }

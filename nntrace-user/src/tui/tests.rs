@@ -2,6 +2,7 @@
 
 pub(crate) mod sample;
 mod screens;
+mod timeline;
 
 use std::time::Duration;
 
@@ -12,7 +13,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 
 use super::{App, Flow, Health, Theme, View};
-use super::{actions::Action, keys::BINDINGS};
+use super::{
+    actions::{Action, Travel},
+    keys::BINDINGS,
+};
 use crate::report::{probe_share, snapshot::Snapshot};
 
 fn app(snapshot: Snapshot, health: Health) -> App {
@@ -22,7 +26,7 @@ fn app(snapshot: Snapshot, health: Health) -> App {
 }
 
 fn usual() -> App {
-    app(sample::snapshot(1), sample::health())
+    app(sample::with_recent(sample::snapshot(1), false), sample::health())
 }
 
 fn screen(app: &mut App, width: u16, height: u16) -> TestBackend {
@@ -41,9 +45,11 @@ fn press(app: &mut App, keys: &str) {
 #[test]
 fn every_size_and_view_can_be_drawn() {
     let (snapshot, health) = sample::lossy();
-    let snapshot = sample::with_resources(snapshot);
+    let snapshot = sample::with_recent(sample::with_resources(snapshot), true);
     let mut app = app(snapshot, Health { ended: Some("over".to_owned()), ..health });
-    for keys in ["1G", "2", "2G", "3G", "4G", "4\n", "5", "5G", "6G", "4/x", "?", "d"] {
+    for keys in
+        ["1G", "2", "2G", "3G", "4G", "4\n", "5", "5G", "6G", "7", "7G[[[i", "7j[[oo", "4/x", "?", "d"]
+    {
         for key in keys.chars() {
             let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
             assert_eq!(app.on_key(code.into()), Flow::Continue);
@@ -93,6 +99,9 @@ fn every_key_does_something() {
                 match binding.action {
                     Action::Show(View::Phases) => "2",
                     Action::Filter => "4",
+                    Action::Travel(Travel::NextSection) => "7j[[",
+                    Action::Travel(Travel::Later) => "7j[[[",
+                    Action::Travel(_) => "7",
                     _ => "jjjj",
                 },
             );
@@ -102,6 +111,7 @@ fn every_key_does_something() {
                 Action::Quit | Action::Back => Flow::Quit,
                 Action::Suspend => Flow::Suspend,
                 Action::Write => Flow::Write,
+                Action::Export => Flow::Export,
                 Action::Interval(pace) => Flow::Interval(pace),
                 _ => Flow::Continue,
             };
@@ -240,7 +250,7 @@ fn an_interval_that_was_changed_is_shown_and_a_replay_has_none() {
     assert!(header(&mut app).contains(" every 500 ms "));
     app.update(sample::snapshot(1), with(None));
     press(&mut app, "+");
-    assert_eq!(app.state.key_without_action.as_deref(), Some("+"));
+    assert_eq!(app.state.message.as_deref(), Some("+ does nothing here; ? lists the keys"));
 }
 
 #[test]
@@ -298,7 +308,7 @@ fn losses_stand_out_without_colours_too() {
         let mut app = App::with_theme(Theme::new(colour));
         let (snapshot, health) = sample::lossy();
         app.update(snapshot, health);
-        for keys in ["1", "2", "3", "4", "5", "6", "d", "?"] {
+        for keys in ["1", "2", "3", "4", "5", "6", "7", "d", "?"] {
             press(&mut app, keys);
             let backend = screen(&mut app, 80, 24);
             let lost = &backend.buffer()[(2, 1)];

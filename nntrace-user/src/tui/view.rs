@@ -17,6 +17,7 @@ mod stacks;
 mod text;
 mod theme;
 mod threads;
+mod timeline;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -27,6 +28,8 @@ pub(crate) use self::theme::Theme;
 use crate::report::snapshot::{MarksSeen, Snapshot, SourceKind};
 use crate::tui::state::{State, View};
 
+/// Height from which on overlays leave the first two lines free.
+const WITH_HEALTH: u16 = 20;
 /// Below this nothing would be readable.
 const LEAST: (u16, u16) = (60, 15);
 
@@ -63,12 +66,15 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
             View::Functions => functions::draw(&mut state.functions, sample, theme, body, buffer),
             View::Threads => threads::draw(&mut state.threads, sample, theme, body, buffer),
             View::Energy => energy::draw(&mut state.energy, sample, theme, body, buffer),
+            View::Timeline => timeline::draw(&mut state.timeline, sample, theme, body, buffer),
         },
     }
     state.shown = sample;
     frame::ended(state, theme, end, buffer);
     frame::footer(state, theme, footer, buffer);
-    let over = Rect { height: area.height - 1, ..area };
+    // Losses stay in sight.
+    let above = if area.height < WITH_HEALTH { 0 } else { 2 };
+    let over = Rect { y: area.y + above, height: area.height - 1 - above, ..area };
     overlay::draw(state, theme, over, buffer);
 }
 

@@ -1,5 +1,7 @@
 //! The functions view: its rows in order, how they are sorted, and which are shown.
 
+use nntrace_common::layer::Tag;
+
 use super::Sample;
 use super::phases::PhaseKey;
 use super::table::{Column, Table};
@@ -88,6 +90,19 @@ impl Functions {
         self.table.arrange(sample, (0..rows.len()).filter(|&row| is_shown(&rows[row])));
         self.table.identify(|row| FunctionKey::of(&rows[row]));
         self.is_open &= self.table.selected().is_some();
+    }
+
+    /// Selects a function by its process, its layer and phase as written, and its name; returns whether it is among those that are
+    /// shown. Where it is accounted under another layer or phase, its name decides.
+    pub(crate) fn select(&mut self, pid: u32, tag: Tag, name: &str) -> bool {
+        let keys = self.table.list.keys();
+        let is_named = |key: &FunctionKey| key.phase.pid == pid && key.name == name;
+        let is_same = |key: &FunctionKey| is_named(key) && Tag::new(key.phase.layer, key.phase.phase) == tag;
+        let found = keys.iter().position(is_same).or_else(|| keys.iter().position(is_named));
+        if let Some(at) = found {
+            self.table.list.select(at);
+        }
+        found.is_some()
     }
 
     /// Whether functions may be left out.

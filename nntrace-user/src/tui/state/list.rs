@@ -43,6 +43,12 @@ impl<K: PartialEq> List<K> {
         &self.keys
     }
 
+    /// Selects the line at this place.
+    pub(crate) fn select(&mut self, index: usize) {
+        self.was_moved = true;
+        self.selected = index.min(self.keys.len().saturating_sub(1));
+    }
+
     /// Moves the selection; it stops at the ends.
     pub(crate) fn go(&mut self, motion: Motion) {
         self.was_moved = true;

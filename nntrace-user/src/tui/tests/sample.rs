@@ -1,7 +1,9 @@
 //! Made-up results with numbers as a board would give them.
 
+mod recent;
 mod resources;
 
+pub(crate) use recent::with_recent;
 pub(crate) use resources::with_resources;
 
 use std::collections::BTreeMap;
@@ -237,6 +239,7 @@ pub(crate) fn empty() -> Snapshot {
         energy: None,
         overhead: Overhead::default(),
         loss: Loss::default(),
+        recent: None,
         diagnostics: Vec::new(),
         notes: Vec::new(),
     }

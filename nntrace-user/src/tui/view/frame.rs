@@ -121,16 +121,28 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
 /// Columns for the number of findings, after the views.
 const FINDINGS: usize = 15;
 
-/// The views in a line; roomy with blanks around each.
-fn tab_line(shown: View, position: &str, roomy: bool) -> Line<'static> {
+/// How much room the names of views take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tabs {
+    /// Blanks around each.
+    Roomy,
+    /// A blank between two.
+    Usual,
+    /// No blank after the numbers of others either.
+    Dense,
+}
+
+/// The views in a line.
+fn tab_line(shown: View, position: &str, tabs: Tabs) -> Line<'static> {
     let mut line = Line::default();
     for (number, view) in (1..).zip(View::ALL) {
-        let blank = if roomy { " " } else { "" };
-        if view == shown {
-            line.push_span(Span::styled(format!("[{number} {}{position}]", view.name()), Theme::selected()));
-        } else {
-            line.push_span(Span::raw(format!("{blank}{number} {}{blank}", view.name())));
-        }
+        let name = view.name();
+        line.push_span(match (view == shown, tabs) {
+            (true, _) => Span::styled(format!("[{number} {name}{position}]"), Theme::selected()),
+            (false, Tabs::Roomy) => Span::raw(format!(" {number} {name} ")),
+            (false, Tabs::Usual) => Span::raw(format!("{number} {name}")),
+            (false, Tabs::Dense) => Span::raw(format!("{number}{name}")),
+        });
         line.push_span(Span::raw(" "));
     }
     line
@@ -141,8 +153,9 @@ pub(crate) fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     let (index, count) = state.position();
     let position = if count > 0 { format!(" {}/{count}", index + 1) } else { String::new() };
     let room = usize::from(area.width).saturating_sub(FINDINGS);
-    let forms = [(true, &*position), (false, &position), (false, "")];
-    let mut lines = forms.map(|(roomy, position)| tab_line(state.view, position, roomy)).into_iter();
+    let forms =
+        [(Tabs::Roomy, &*position), (Tabs::Usual, &position), (Tabs::Dense, &position), (Tabs::Dense, "")];
+    let mut lines = forms.map(|(tabs, position)| tab_line(state.view, position, tabs)).into_iter();
     let mut line = lines.next().unwrap_or_default();
     for shorter in lines {
         if line.width() <= room {
@@ -182,13 +195,13 @@ pub(crate) fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer
     }
 }
 
-/// Hints from the key table, as many as fit; after a key that does nothing, that.
+/// Hints from the key table, as many as fit; where there is a message, that.
 pub(crate) fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let is_open = state.view == View::Functions && state.functions.is_open;
     let word = if state.view == View::Functions && state.functions.is_typing {
         Some(" letters are part of the filter; Backspace takes the last one back".to_owned())
     } else {
-        state.key_without_action.as_ref().map(|key| format!(" {key} does nothing here; ? lists the keys"))
+        state.message.as_ref().map(|message| format!(" {message}"))
     };
     if let Some(text) = word {
         put(buffer, area, 0, &Line::styled(left(&text, usize::from(area.width)), Theme::heading()));

@@ -44,7 +44,6 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
     let height = (lines.len() as u16).saturating_add(2).min(area.height);
     let outer = Rect {
         x: area.x + (area.width - outer_width) / 2,
-        // Rather low than over the first lines, which tell of losses.
         y: area.y + (area.height - height).div_ceil(2),
         width: outer_width,
         height,

@@ -1,5 +1,6 @@
 //! Styles by meaning. Whatever a style says, a word, a sign or a place says too.
 
+use nntrace_common::layer::Layer;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::report::cpu_or_cluster::CpuState;
@@ -75,6 +76,18 @@ impl Theme {
     /// A CPU that runs at a known frequency.
     pub(crate) fn running(self) -> Style {
         self.coloured(Color::Green)
+    }
+
+    /// Sections of a layer.
+    pub(crate) fn layer(self, layer: Layer) -> Style {
+        self.coloured(match layer {
+            Layer::Application => Color::Blue,
+            Layer::Runtime => Color::Green,
+            Layer::Ipc => Color::Yellow,
+            Layer::Driver => Color::Magenta,
+            Layer::CpuFallback => Color::Red,
+            Layer::Utility | Layer::Other => Color::Cyan,
+        })
     }
 
     /// A CPU that is idle.

@@ -67,7 +67,11 @@ fn read(folder: &Path, options: ReplayOptions, on_screen: bool) -> Result<(mpsc:
             let elapsed = Duration::from_nanos(recorded.elapsed_ns());
             let findings = recorded.findings();
             let snapshot = Snapshot::of(&findings);
-            let snapshot = if on_screen { snapshot.with_function_details(&findings) } else { snapshot };
+            let snapshot = if on_screen {
+                snapshot.with_function_details(&findings).with_recent_activity(&findings)
+            } else {
+                snapshot
+            };
             let state = State { elapsed, snapshot };
             // Nobody receives any more when the user has left.
             if sender.blocking_send(state).is_ok() {

@@ -69,7 +69,8 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         snapshot = snapshot.with_dispatch_overhead(&findings, timelines.as_ref());
     }
     if wants_screen && cli.speed.is_none() {
-        runtime.block_on(look(snapshot.clone().with_function_details(&findings)))?;
+        let shown = snapshot.clone().with_function_details(&findings).with_recent_activity(&findings);
+        runtime.block_on(look(shown))?;
     }
     // What is shown may fail (on a full disk, or a terminal that is gone): the files do not depend on it.
     files.write(&Found {

@@ -1,5 +1,7 @@
 //! The terminal interface: what the user does to it, and what the terminal does to us.
 
+use std::{path::PathBuf, time::SystemTime};
+
 use anyhow::{Context as _, Result};
 use nix::libc;
 use nntrace_user::{
@@ -12,6 +14,7 @@ use tokio::{
     sync::mpsc::Receiver,
 };
 
+use super::result_file::ResultFile;
 use crate::logging;
 
 /// Request of the user to the run.
@@ -90,11 +93,22 @@ impl Screen {
                 Flow::Quit => return Ok(Asked::Leave),
                 Flow::Write => return Ok(Asked::Write),
                 Flow::Interval(pace) => return Ok(Asked::Interval(pace)),
+                Flow::Export => self.export(),
                 Flow::Suspend => self.suspend(Stop::Job)?,
                 Flow::Continue => {}
             }
             self.draw()?;
         }
+    }
+
+    /// Writes the snapshot that is shown to a file of its own, and shows its name or why that failed.
+    fn export(&mut self) {
+        let text = match self.app.shown().map(write_to_new_file) {
+            None => "nothing to write yet".to_owned(),
+            Some(Ok(name)) => format!("wrote {}", name.display()),
+            Some(Err(error)) => format!("{error:#}"),
+        };
+        self.app.say(text);
     }
 
     fn suspend(&mut self, what: Stop) -> Result<()> {
@@ -104,4 +118,13 @@ impl Screen {
     fn draw(&mut self) -> Result<()> {
         self.terminal.draw(&mut self.app).context("cannot draw on the terminal")
     }
+}
+
+/// Writes a snapshot to a new file in the current folder; returns its name.
+fn write_to_new_file(snapshot: &Snapshot) -> Result<PathBuf> {
+    let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+    // A colon in the name of a file would separate a host from a path for some programs.
+    let name = PathBuf::from(format!("nntrace-{}.json", now.replace(':', "")));
+    ResultFile::open(&name, false)?.stage(super::json(snapshot)?)?.commit()?;
+    Ok(name)
 }

@@ -247,6 +247,7 @@ impl Run {
             if self.ended.is_none() {
                 snapshot = snapshot.with_open_sections(&findings, &self.open);
             }
+            snapshot = snapshot.with_recent_activity(&findings);
             snapshot.notes.extend(probe_share::warning(&snapshot));
             snapshot.notes.extend(logging::kept());
         }
