@@ -155,7 +155,7 @@ pub enum Start {
 }
 
 /// Idle state machine with exact totals, written by the `cpu_idle` events of one CPU.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CpuIdle {
     /// Odd while a write is in progress: readers try again if it is odd or has changed.

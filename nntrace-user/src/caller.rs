@@ -11,7 +11,9 @@ mod run_as;
 
 pub use capabilities::drop_all;
 pub(crate) use capabilities::keep_right_to_signal;
-pub use file_rights::{FileRights, as_whom, drop_those_of_program, keep_file_rights, open};
+pub use file_rights::{
+    FileRights, as_whom, drop_those_of_program, is_program_privileged, keep_file_rights, open,
+};
 pub(crate) use file_rights::{confined, may_trace};
 pub use run_as::RunAs;
 pub(crate) use run_as::RunAsError;

@@ -1,6 +1,6 @@
 //! No probe of ours harms a target: its forked children live, and it may leave mark functions in any way.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
@@ -203,12 +203,13 @@ fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()>
     )?;
     let target = Child::start(&mut Command::new(&program))?;
     let pid = target.pid().to_string();
-    let mut profiler = Profiler::new()?.args(["--json-lines", "--interval", "100ms", "--pid", &pid]);
+    // Long after the file has changed, which does not wait for an update.
+    let mut profiler = Profiler::new()?.args(["--json-lines", "--interval", "30s", "--pid", &pid]);
     let profiler = Child::start(profiler.command())?;
-    profiler.lines(2)?;
+    profiler.lines(1)?;
     // In place, as `cp` does: whatever has mapped it may not survive.
     fs::copy(&new, &library)?;
-    profiler.lines(6)?;
+    thread::sleep(Duration::from_millis(500));
     let number = Child::run(Command::new(&program).arg("once"))?.expect_code(0)?.text();
     target.signal(Signal::SIGKILL)?;
     let ended = profiler.wait()?.expect_code(0)?;
@@ -216,5 +217,78 @@ fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()>
     let last = ended.text().lines().last().context("a snapshot")?.to_owned();
     let notes = snapshot::read(last.as_bytes())?.notes;
     ensure!(notes.iter().any(|note| note.contains("was written to while it was probed")), "{notes:?}");
+    Ok(())
+}
+
+/// A target puts another file in the place of its library as soon as somebody opens that, as the profiler does to look into it.
+#[test]
+fn a_file_that_takes_the_name_of_a_library_is_not_probed() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("lib.c"), VERSIONED)?;
+    let (library, other) = (path("libversioned.so"), path("other.so"));
+    compile(&["cc", "-O0", "-fPIC", "-shared"], &[&path("lib.c")], &library)?;
+    compile(&["cc", "-O2", "-DNEW", "-fPIC", "-shared"], &[&path("lib.c")], &other)?;
+    symlink(&other, path("link"))?;
+    fs::write(
+        path("target.c"),
+        r#"
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #include <sys/inotify.h>
+        #include <unistd.h>
+        int main(int count, char **words) {
+            char event[4096];
+            int watch = inotify_init();
+            if (count != 3 || !dlopen(words[1], RTLD_NOW) || inotify_add_watch(watch, words[1], IN_OPEN) < 0) {
+                return 1;
+            }
+            puts("ready");
+            fflush(stdout);
+            if (read(watch, event, sizeof event) <= 0 || rename(words[2], words[1])) { return 2; }
+            puts("swapped");
+            fflush(stdout);
+            pause();
+        }"#,
+    )?;
+    // Compares the code of a library in memory with its file.
+    fs::write(
+        path("reader.c"),
+        r#"
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #include <string.h>
+        int main(int count, char **words) {
+            static unsigned char bytes[1 << 20];
+            char line[4096], rights[8];
+            unsigned long begin, end, offset;
+            FILE *file = fopen(words[count - 1], "rb");
+            FILE *maps = dlopen(words[count - 1], RTLD_NOW) ? fopen("/proc/self/maps", "r") : NULL;
+            while (maps && fgets(line, sizeof line, maps)) {
+                if (strstr(line, words[count - 1]) &&
+                    sscanf(line, "%lx-%lx %7s %lx", &begin, &end, rights, &offset) == 4 && rights[2] == 'x') {
+                    fseek(file, (long)offset, SEEK_SET);
+                    size_t length = fread(bytes, 1, end - begin, file);
+                    puts(memcmp(bytes, (void *)begin, length) ? "changed" : "same");
+                }
+            }
+            return 0;
+        }"#,
+    )?;
+    let (target, reader) = (path("target"), path("reader"));
+    compile(&["cc", "-O1"], &[&path("target.c")], &target)?;
+    compile(&["cc", "-O1"], &[&path("reader.c")], &reader)?;
+    let target = Child::start(Command::new(&target).arg(&library).arg(path("link")))?;
+    target.lines(1)?;
+    let pid = target.pid().to_string();
+    let mut profiler = Profiler::new()?.args(["--json-lines", "--interval", "200ms", "--pid", &pid]);
+    let profiler = Child::start(profiler.command())?;
+    target.lines(2)?;
+    profiler.lines(3)?;
+    let code = Child::run(Command::new(&reader).arg(&other))?.expect_code(0)?.text();
+    target.signal(Signal::SIGKILL)?;
+    profiler.wait()?.expect_code(0)?;
+    ensure!(code == "same\n", "the code of another file: {code}");
     Ok(())
 }

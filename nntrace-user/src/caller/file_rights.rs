@@ -143,7 +143,8 @@ pub fn keep_file_rights() -> io::Result<()> {
 }
 
 /// Whether the program has privileges that its caller has not, as after `setcap`. Source: the kernel's `AT_SECURE`.
-fn is_program_privileged() -> bool {
+#[must_use]
+pub fn is_program_privileged() -> bool {
     // SAFETY: it takes a number and returns one.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }

@@ -9,7 +9,7 @@ mod functions;
 mod places;
 mod spec;
 
-use std::{collections::HashSet, fs, path::Path};
+use std::{collections::HashSet, fs};
 
 use nntrace_common::calls::{
     CALL_HEADER, CallCounts, CallEnd, CallItem, CallRecord, Form, MAX_CALL_PROBES, Memory, MemoryState, Place,
@@ -24,11 +24,12 @@ use self::{
 use super::{
     engines::examination::{exported_function, with_library},
     kernel::{Kernel, KernelError, calls::CallPlaces},
-    target::{Object, ObjectId, Processes},
+    target::{ElfErrorReason, Object, ObjectId, PinnedFile, Processes},
 };
 use crate::model::{
     Model,
     calls::{Call, CallDefinition, Captured},
+    plurals::{counted, one_or_many},
 };
 
 /// Function of C++ runtimes that handlers of exceptions call first (Itanium C++ ABI, section 2.5.3 of part II).
@@ -103,7 +104,7 @@ impl CallProbes {
         }
         let executable = fs::metadata(processes.dir(pid).join("exe")).ok().map(|file| ObjectId::from(&file));
         for object in objects {
-            let soname = self.examined.insert(object.id).then(|| soname(&object.path)).flatten();
+            let soname = self.examined.insert(object.id).then(|| soname(object)).flatten();
             for place in 0..self.wanted.len() {
                 let wanted = &self.wanted[place];
                 if wanted.is_for(object, executable, soname.as_deref())
@@ -130,9 +131,12 @@ impl CallProbes {
         let wanted = &mut self.wanted[place];
         wanted.is_mapped = true;
         let file = object.display_path.display();
-        let found =
-            with_library(&object.path, |library| functions::named(library.image(), &wanted.spec.symbol));
-        let Found { functions, notes } = match found {
+        let found = object.pin().map_err(ElfErrorReason::from).and_then(|pinned| {
+            let symbol = &wanted.spec.symbol;
+            let found = with_library(&pinned, |library| functions::named(library.image(), symbol))?;
+            Ok((found, pinned))
+        });
+        let (Found { functions, notes }, pinned) = match found {
             Ok(found) => found,
             Err(error) => {
                 self.notes.push(format!("--call {}: {file}: {error}", wanted.spec));
@@ -143,7 +147,7 @@ impl CallProbes {
         let spec = wanted.spec.clone();
         self.notes.extend(notes.into_iter().map(|note| format!("--call {spec}: {file}: {note}")));
         for function in functions {
-            if let Err(reason) = self.attach(kernel, model, object, &spec, &function) {
+            if let Err(reason) = self.attach(kernel, model, (object, &pinned), &spec, &function) {
                 self.notes.push(format!("--call {spec}: {file}: {}: not probed: {reason}", function.name));
             }
         }
@@ -153,7 +157,7 @@ impl CallProbes {
         &mut self,
         kernel: &mut Kernel,
         model: &mut Model,
-        object: &Object,
+        (object, pinned): (&Object, &PinnedFile),
         spec: &CallSpec,
         function: &Function,
     ) -> Result<(), String> {
@@ -167,7 +171,7 @@ impl CallProbes {
         let file = object.display_path.display().to_string();
         let Function { entry, returns, jumps, name, .. } = function;
         let places = CallPlaces { number, entry: *entry, returns: returns.clone(), jumps: jumps.clone() };
-        kernel.attach_call(&object.path, &places).map_err(|error| error.to_string())?;
+        kernel.attach_call(pinned, &places).map_err(|error| error.to_string())?;
         log::info!("calls of {name} in {file} are recorded: offset {entry:#x}, {} returns", returns.len());
         if let Some(remark) = function.remark {
             self.notes
@@ -210,7 +214,9 @@ impl CallProbes {
         }
         let CallCounts { calls, too_deep, no_room, dropped } = *counts;
         let mut lost = |count: u64, reason: &str| {
-            notes.extend((count > 0).then(|| format!("{count} of {calls} calls are not recorded: {reason}")));
+            let are = one_or_many(count, "is", "are");
+            let calls = counted(calls, "call");
+            notes.extend((count > 0).then(|| format!("{count} of {calls} {are} not recorded: {reason}")));
         };
         lost(too_deep, "their threads were in 16 recorded calls already, one in the other");
         lost(no_room, "more than 1,024 threads, or 2,048 calls, were to be recorded at once");
@@ -262,15 +268,16 @@ fn captured(item: CallItem, word: u64, ended: CallEnd, data: &[u8]) -> Captured<
 }
 
 /// Returns the name by which other files refer to a file.
-fn soname(path: &Path) -> Option<String> {
-    with_library(path, |library| library.image().soname().map(str::to_owned)).ok().flatten()
+fn soname(object: &Object) -> Option<String> {
+    with_library(&object.pin().ok()?, |library| library.image().soname().map(str::to_owned)).ok().flatten()
 }
 
 /// Probes the function of a C++ runtime in this file that each handler of exceptions calls first.
 fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), String> {
-    match exported_function(&object.path, CAUGHT) {
+    let pinned = object.pin().map_err(|error| error.to_string())?;
+    match exported_function(&pinned, CAUGHT) {
         Ok(Some(entry)) => {
-            let attached = kernel.attach_call_caught(&object.path, entry.offset, entry.pushed);
+            let attached = kernel.attach_call_caught(&pinned, entry.offset, entry.pushed);
             attached.map_err(|error: KernelError| error.to_string())
         }
         // Whatever is no program of a known kind has no handler.

@@ -34,10 +34,10 @@ use super::{
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
-    target::{self, ElfErrorReason, Object, ObjectId, Processes},
+    target::{self, ElfErrorReason, Object, ObjectId, PinnedFile, Processes},
 };
 use crate::{
-    model::{function_names::Names, run_facts::ProbedEngine},
+    model::{function_names::Names, plurals::counted, run_facts::ProbedEngine},
     small_file,
 };
 
@@ -204,8 +204,8 @@ impl EngineProbes {
         if self.catalog.maps().is_empty() {
             return;
         }
-        if objects.iter().any(|object| !self.examined.contains(&object.id) && itt::is_collector(&object.path))
-        {
+        let is_collector = |object: &Object| object.pin().is_ok_and(|pinned| itt::is_collector(&pinned));
+        if objects.iter().any(|object| !self.examined.contains(&object.id) && is_collector(object)) {
             self.catalog.leave_to_itt();
         }
         self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
@@ -256,7 +256,8 @@ impl EngineProbes {
         wants_hooks: bool,
         object: &Object,
     ) -> Result<(), ExamineError> {
-        let mut resolved = match examine(&object.path, &self.catalog, self.level, wants_hooks) {
+        let pinned = object.pin().map_err(ElfErrorReason::from)?;
+        let mut resolved = match examine(&pinned, &self.catalog, self.level, wants_hooks) {
             Ok(resolved) => resolved,
             // Whatever is no program of a known kind has no engine.
             Err(error) if error.is_other_kind() => return Ok(()),
@@ -279,7 +280,7 @@ impl EngineProbes {
                 self.announce_wait(kernel, &engine);
             }
             let probed =
-                attach(kernel, names, object, &engine.probes, &mut self.compared, self.emits_begins)?;
+                attach(kernel, names, &pinned, &engine.probes, &mut self.compared, self.emits_begins)?;
             self.notes.extend(probed.refused);
             if probed.functions + hooked > 0 {
                 self.engines.push(ProbedEngine {
@@ -380,8 +381,9 @@ impl EngineProbes {
 
 /// Probes the function of a C++ runtime in this file that each handler of exceptions calls first.
 fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), ExamineError> {
-    match exported_function(&object.path, CAUGHT) {
-        Ok(Some(entry)) => Ok(kernel.attach_caught(&object.path, entry.offset, entry.pushed)?),
+    let pinned = object.pin().map_err(ElfErrorReason::from)?;
+    match exported_function(&pinned, CAUGHT) {
+        Ok(Some(entry)) => Ok(kernel.attach_caught(&pinned, entry.offset, entry.pushed)?),
         // Whatever is no program of a known kind has no handler.
         Ok(None) => Ok(()),
         Err(error) if error.is_other_kind() => Ok(()),
@@ -395,7 +397,7 @@ fn notes(resolved: &Resolved) -> Vec<String> {
     let mut notes: Vec<String> = all.iter().take(MOST_NOTES).map(ToString::to_string).collect();
     let more = all.len().saturating_sub(MOST_NOTES);
     if more > 0 {
-        notes.push(format!("and {more} more remarks of this kind, which `nntrace-bpf engines FILE` lists"));
+        notes.push(format!("more remarks of this kind: {more}; `nntrace-bpf engines FILE` lists them"));
     }
     notes
 }
@@ -437,7 +439,7 @@ struct Probed {
 fn attach(
     kernel: &mut Kernel,
     names: &mut Names,
-    object: &Object,
+    pinned: &PinnedFile,
     probes: &[EngineProbe],
     compared: &mut ComparedEntries,
     emits_begins: bool,
@@ -477,7 +479,7 @@ fn attach(
         by_number.insert(number, probe);
         places.push(ProbePlaces { number, entry: probe.entry, returns });
     }
-    let failed = kernel.attach_engine(&object.path, &places)?;
+    let failed = kernel.attach_engine(pinned, &places)?;
     let functions = places.len() - failed.iter().map(|(number, _)| number).collect::<HashSet<_>>().len();
     refused.extend(failed.iter().filter_map(|(number, reason)| {
         let probe = by_number.get(number)?;
@@ -490,7 +492,8 @@ fn attach(
 impl fmt::Display for ProbedEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-        write!(f, "{}{version} in {}: {} functions are probed", self.about, self.file, self.functions)?;
-        if self.hooked > 0 { write!(f, ", {} are hooked", self.hooked) } else { Ok(()) }
+        let functions = counted(self.functions as u64, "function");
+        write!(f, "{}{version} in {}: {functions} probed", self.about, self.file)?;
+        if self.hooked > 0 { write!(f, ", {} hooked", self.hooked) } else { Ok(()) }
     }
 }

@@ -42,7 +42,7 @@ use self::{
 use super::clock::{self, nanoseconds};
 use crate::model::{
     Model, causality::Questions, diagnostics::DiagnosticCounts, limits::Limits, marks::OpenSection,
-    run_facts::ExpressUse, stacks::Totals, thread_marks::ThreadMarks,
+    plurals::one_or_many, run_facts::ExpressUse, stacks::Totals, thread_marks::ThreadMarks,
 };
 
 /// Bytes of lanes that are mapped at most.
@@ -437,7 +437,8 @@ impl Express {
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         let refused = self.refused.iter().map(|(reason, count)| {
             format!(
-                "{count} lanes that threads offered are not read, whose marks take the probe instead: {reason}"
+                "{count} {} not read, whose marks take the probe instead: {reason}",
+                one_or_many(*count, "lane that a thread offered is", "lanes that threads offered are")
             )
         });
         refused.chain(self.left_out.notes())

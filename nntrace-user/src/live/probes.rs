@@ -158,11 +158,10 @@ impl Probes {
             return;
         }
         let attached = match target::notification(processes, pid, loader) {
-            Notification::At(offset) => target::probe_points(&loader.path, offset)
-                .map_err(|error| error.to_string())
-                .and_then(|points| {
-                    kernel.attach_loader(&loader.path, points.plain).map_err(|error| error.to_string())
-                }),
+            Notification::At(offset) => loader.pin().map_err(|error| error.to_string()).and_then(|pinned| {
+                let points = target::probe_points(&pinned, offset).map_err(|error| error.to_string())?;
+                kernel.attach_loader(&pinned, points.plain).map_err(|error| error.to_string())
+            }),
             Notification::NotYet => return,
             // A static program loads nothing.
             Notification::Nowhere if objects.objects.len() == 1 => Ok(()),

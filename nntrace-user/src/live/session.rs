@@ -37,7 +37,7 @@ use super::{
     ring_drain::Rings,
     stop_guard::StopGuard,
     sysfs,
-    target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
+    target::{Held, HeldEvent, Object, PinnedFile, Process, Processes, SymbolSpec, entry_offset},
     threads, tracefs,
 };
 use crate::model::{
@@ -282,7 +282,7 @@ impl Session {
             rings: Rings::new(rings),
             express: Express::new(emit_begins),
             express_lane: options.express,
-            offers: Offers::default(),
+            offers: Offers::new(options.express != ExpressLane::Never),
             probes,
             engines,
             driver_calls,
@@ -388,9 +388,10 @@ impl Session {
     }
 
     fn run_to_entry(&mut self, held: &mut Held) -> Result<(), String> {
-        let path = PathBuf::from(format!("/proc/{}/exe", held.pid()));
-        let offset = entry_offset(&path).map_err(|error| error.to_string())?;
-        let probe = self.kernel.hold_at_entry(&path, offset).map_err(|error| error.to_string())?;
+        let program = Path::new("/proc").join(held.pid().to_string()).join("exe");
+        let program = PinnedFile::at(&program).map_err(|error| error.to_string())?;
+        let offset = entry_offset(&program).map_err(|error| error.to_string())?;
+        let probe = self.kernel.hold_at_entry(&program, offset).map_err(|error| error.to_string())?;
         let event = held.run_until_signal(Signal::SIGSTOP, ENTRY_TIMEOUT);
         self.kernel.release_entry(probe).map_err(|error| error.to_string())?;
         match event.map_err(|error| error.to_string())? {
@@ -423,13 +424,6 @@ impl Session {
         if self.last.is_none() {
             // A kernel that cannot run programs (before 5.10) has the events only.
             let _ = self.kernel.compare_online(Path::new(sysfs::CPUS));
-        }
-        for path in self.kernel.detach_changed() {
-            self.notes.push(format!(
-                "{} was written to while it was probed: its probes are gone, as they would change what the new code computes; \
-                 start again to see more of it",
-                path.display()
-            ));
         }
         let pids: Vec<u32> = self.alive.keys().copied().collect();
         for pid in pids {

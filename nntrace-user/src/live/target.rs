@@ -28,6 +28,7 @@ mod loader;
 mod mapped_files;
 mod name_matching;
 mod pidfd;
+mod pinned_file;
 mod prefault;
 mod probe_points;
 mod proc_maps;
@@ -51,6 +52,8 @@ pub use launch::{ChildOutput, Launch};
 pub(crate) use loader::{Notification, loader_of, notification};
 pub(crate) use mapped_files::{Object, ObjectId, Objects};
 pub use pidfd::PidFd;
+pub(crate) use pinned_file::PinnedFile;
+pub(in crate::live) use pinned_file::present_name;
 pub(crate) use prefault::touch_literals;
 #[cfg(test)]
 pub(crate) use probe_points::ProbePoints;

@@ -1,6 +1,9 @@
 //! Engines in files and processes, for people: what is recognized, and what a run would probe.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use nntrace_common::engine::IN_MEMORY;
 use serde::Serialize;
@@ -11,7 +14,7 @@ use super::{
     probe::{End, EngineProbe, Kind, Level, NameForm},
     resolve::Resolved,
 };
-use crate::live::target::{Objects, Processes};
+use crate::live::target::{ElfErrorReason, Objects, PinnedFile, Processes};
 
 /// Maps of a survey: those that are compiled in, and the user's.
 #[derive(Clone, Debug)]
@@ -148,7 +151,7 @@ impl EngineMaps {
 impl Survey {
     /// Examines a file.
     pub fn file(&mut self, path: &Path, maps: &EngineMaps) {
-        self.examine(path, path, maps);
+        self.examine(PinnedFile::at(path), path, maps);
     }
 
     /// Examines the files whose code a process has mapped.
@@ -160,7 +163,7 @@ impl Survey {
         let process = processes.by_pid(pid).map_err(|error| error.to_string())?;
         let mapped = Objects::mapped_by(&processes, process.pid).map_err(|error| error.to_string())?;
         for object in &mapped.objects {
-            self.examine(&object.path, &object.display_path, maps);
+            self.examine(object.pin(), &object.display_path, maps);
         }
         self.failed.extend(
             mapped
@@ -171,8 +174,9 @@ impl Survey {
         Ok(())
     }
 
-    fn examine(&mut self, path: &Path, shown: &Path, maps: &EngineMaps) {
-        match examine(path, &maps.0, Level::Op, false) {
+    fn examine(&mut self, file: io::Result<PinnedFile>, shown: &Path, maps: &EngineMaps) {
+        let examined = |file: PinnedFile| examine(&file, &maps.0, Level::Op, false);
+        match file.map_err(ElfErrorReason::from).and_then(examined) {
             Ok(engines) => {
                 self.examined += 1;
                 self.engines.extend(engines.into_iter().map(|engine| FoundEngine::of(engine, shown)));

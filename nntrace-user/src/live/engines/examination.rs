@@ -1,7 +1,5 @@
 //! Examination of a whole file: which engines it contains, and what to probe of them.
 
-use std::path::Path;
-
 use super::{
     bounds::FunctionBounds,
     catalog::Catalog,
@@ -12,7 +10,7 @@ use super::{
     recognition,
     resolve::{self, Resolved},
 };
-use crate::live::target::{ElfErrorReason, with_file};
+use crate::live::target::{ElfErrorReason, PinnedFile, with_file};
 
 /// Bytes of a file that are looked at, at most: what follows is not code, but files that were appended. A file may
 /// also be larger than any disk, with holes.
@@ -26,12 +24,12 @@ const MOST_BYTES: usize = 4 << 30;
 /// # Errors
 /// When it cannot be read, or is no ELF file for one of the two architectures.
 pub(in crate::live) fn examine(
-    path: &Path,
+    file: &PinnedFile,
     catalog: &Catalog,
     level: Level,
     wants_hooks: bool,
 ) -> Result<Vec<Resolved>, ElfErrorReason> {
-    with_library(path, |library| {
+    with_library(file, |library| {
         let recognized = recognition::engines_in(library, catalog);
         resolve::resolve(library, &recognized, level, wants_hooks)
     })
@@ -51,10 +49,10 @@ pub(in crate::live) struct FunctionEntry {
 /// # Errors
 /// As of [`examine`].
 pub(in crate::live) fn exported_function(
-    path: &Path,
+    file: &PinnedFile,
     name: &str,
 ) -> Result<Option<FunctionEntry>, ElfErrorReason> {
-    with_library(path, |library| {
+    with_library(file, |library| {
         let image = library.image();
         let address = image.exported(name)?.address;
         let entry = code::entry_point(image, &FunctionBounds::of(image), address).ok()?;
@@ -64,12 +62,12 @@ pub(in crate::live) fn exported_function(
 
 /// Maps a file and hands it over, as far as [`MOST_BYTES`].
 pub(in crate::live) fn with_library<T>(
-    path: &Path,
+    file: &PinnedFile,
     work: impl FnOnce(&Library<'_, '_>) -> T,
 ) -> Result<T, ElfErrorReason> {
-    with_file(path, |bytes| {
+    with_file(file, |bytes| {
         let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
         let image = Image::parse(bytes)?;
-        Ok(work(&Library::new(path, bytes, &image)))
+        Ok(work(&Library::new(file.name(), bytes, &image)))
     })
 }

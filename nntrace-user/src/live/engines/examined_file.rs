@@ -33,7 +33,7 @@ impl<'image, 'data> Library<'image, 'data> {
         Self { path, data, image, rtti: OnceCell::new() }
     }
 
-    /// Returns the path by which we open it.
+    /// Returns the path at which it was found.
     pub(in crate::live) fn path(&self) -> &'image Path {
         self.path
     }

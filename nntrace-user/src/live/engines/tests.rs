@@ -11,6 +11,7 @@ use super::{
     rtti::Rtti,
     test_files::{Pointers, Writer, library},
 };
+use crate::live::target::PinnedFile;
 
 /// Library with classes, exceptions, a table of functions, and a function with many cases.
 const SOURCE: &str = r#"
@@ -150,12 +151,12 @@ fn the_begin_of_an_exported_function_is_found_in_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("library.so");
     std::fs::write(&path, &*COMPILED).unwrap();
-    let entry = exported_function(&path, INTERFACE).unwrap().unwrap();
+    let entry = exported_function(&PinnedFile::at(&path).unwrap(), INTERFACE).unwrap().unwrap();
     let image = Image::parse(&COMPILED).unwrap();
     let address = image.exported(INTERFACE).unwrap().address;
     let function = image.address_at(entry.offset).unwrap();
     assert!((address..address + 16).contains(&function) && entry.pushed.is_multiple_of(8), "{entry:x?}");
-    assert_eq!(exported_function(&path, "Interfac").unwrap(), None);
+    assert_eq!(exported_function(&PinnedFile::at(&path).unwrap(), "Interfac").unwrap(), None);
     std::fs::write(&path, "no library").unwrap();
-    assert!(exported_function(&path, INTERFACE).is_err());
+    assert!(exported_function(&PinnedFile::at(&path).unwrap(), INTERFACE).is_err());
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::plurals::{counted, one_or_many};
+
 /// Counts of what hooks have left out, by process.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
@@ -41,14 +43,18 @@ impl LeftOut {
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let sections = self.sections.iter().map(|(pid, count)| {
             format!(
-                "at least {count} operator calls in process {pid} were not recorded: a thread got its lane too late, or filled it \
-                 faster than it was read; run without --hooks to probe operators instead"
+                "at least {} in process {pid} {} not recorded: a thread got its lane too late, or filled it faster than it was \
+                 read; run without --hooks to probe operators instead",
+                counted(*count, "operator call"),
+                one_or_many(*count, "was", "were")
             )
         });
         let words = self.words.iter().map(|(pid, count)| {
             format!(
-                "{count} pointers to operators in process {pid} could not be replaced, so calls through them are not recorded; \
-                 run without --hooks to probe these operators instead"
+                "{count} {} in process {pid} could not be replaced, so calls through {} are not recorded; run without --hooks to \
+                 probe operators instead",
+                one_or_many(*count, "pointer to an operator", "pointers to operators"),
+                one_or_many(*count, "it", "them")
             )
         });
         sections.chain(words)

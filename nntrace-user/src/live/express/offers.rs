@@ -21,13 +21,16 @@ use nntrace_common::express::{LANE_NAME, LEASE_NS, offsets};
 
 use super::{ring::open_lane, room::has_room};
 
-use crate::live::{
-    clock,
-    kernel::{
-        Kernel, KernelError,
-        lanes::{LaneInstruction, LaneProbe, raise_semaphore},
+use crate::{
+    live::{
+        clock,
+        kernel::{
+            Kernel, KernelError,
+            lanes::{LaneInstruction, LaneProbe, raise_semaphore},
+        },
+        target::{LaneFunction, LanePoint, Object, ObjectId, own_writable, search_file},
     },
-    target::{LaneFunction, LanePoint, Object, ObjectId, own_writable, search_file},
+    model::plurals::one_or_many,
 };
 
 /// Time between two looks at whether processes are under seccomp, ns.
@@ -39,8 +42,9 @@ const END_LOOKS: u32 = 20;
 const END_PAUSE: Duration = Duration::from_millis(10);
 
 /// Semaphores that are raised.
-#[derive(Default)]
 pub(in crate::live) struct Offers {
+    /// Whether lanes are read; else they are raised so that no thread writes to one, whoever else reads them.
+    reads_lanes: bool,
     processes: HashMap<u32, Process>,
     /// Why none is raised where that was possible, and for how many processes.
     failures: BTreeMap<String, u64>,
@@ -74,6 +78,12 @@ struct File {
 }
 
 impl Offers {
+    /// Creates the state without any. A collector that reads no lanes raises semaphores twice: it sees what takes the probe, and
+    /// another collector is to see it, too.
+    pub(in crate::live) fn new(reads_lanes: bool) -> Self {
+        Self { reads_lanes, processes: HashMap::new(), failures: BTreeMap::new(), next_look: 0 }
+    }
+
     /// Raises the semaphores of a process in the files that it maps, as far as they have any. To be called again whenever
     /// it may have mapped others, and from time to time.
     pub(in crate::live) fn offer(
@@ -92,7 +102,9 @@ impl Offers {
         }
         if !self.processes.contains_key(&pid) {
             let short = || (!has_room(pid)).then(|| "there is too little memory for one".to_owned());
-            if let Some(reason) = why_not(pid).or_else(short) {
+            if self.reads_lanes
+                && let Some(reason) = why_not(pid).or_else(short)
+            {
                 *self.failures.entry(reason).or_default() += 1;
                 return;
             }
@@ -105,7 +117,7 @@ impl Offers {
             return;
         };
         let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-        let mut is_alone = process.is_alone(pid, clock::now());
+        let mut is_alone = self.reads_lanes && process.is_alone(pid, clock::now());
         for function in functions {
             let place = (function.object, function.offset);
             if let Some(file) = process.files.get_mut(&place) {
@@ -115,19 +127,23 @@ impl Offers {
                 continue;
             }
             let Some(address) = only_copy(&maps, function.object.inode, function.semaphore) else { continue };
-            if process.lock.is_some() && stays_raised(pid, address, process.inherited) {
+            if self.reads_lanes && process.lock.is_some() && stays_raised(pid, address, process.inherited) {
                 process.has_another = true;
                 is_alone = false;
             }
-            match File::probe(kernel, pid, function, is_alone) {
+            let taker = self.reads_lanes.then_some(&mut *kernel);
+            match File::probe(taker, pid, function, is_alone) {
                 Ok(file) => {
+                    let whether = if self.reads_lanes { "may" } else { "do not" };
                     log::info!(
-                        "threads of process {pid} may use lanes in {}",
+                        "threads of process {pid} {whether} use lanes in {}",
                         function.display_path.display()
                     );
                     process.files.insert(place, file);
                 }
                 Err(_) if has_ended(pid) => {}
+                // Threads take the probe unless another collector reads their lanes.
+                Err(_) if !self.reads_lanes && semaphore(pid, address) == Some(0) => {}
                 Err(reason) => *self.failures.entry(reason).or_default() += 1,
             }
         }
@@ -135,6 +151,9 @@ impl Offers {
 
     /// Looks where we may have become the only collector, and once a second which processes have come under seccomp.
     pub(in crate::live) fn review(&mut self) {
+        if !self.reads_lanes {
+            return;
+        }
         let now = clock::now();
         for (&pid, process) in &mut self.processes {
             if process.is_guarded() && process.is_alone(pid, now) {
@@ -152,7 +171,8 @@ impl Offers {
     /// Lowers the semaphores of processes that have come under seccomp: their threads are not to make system calls for
     /// lanes.
     fn leave_confined(&mut self, pid: u32) {
-        if self.processes.get(&pid).is_some_and(|process| !process.is_confined)
+        if self.reads_lanes
+            && self.processes.get(&pid).is_some_and(|process| !process.is_confined)
             && let Some(reason) = why_not(pid)
         {
             *self.failures.entry(reason).or_default() += 1;
@@ -173,11 +193,21 @@ impl Offers {
         self.processes.clear();
     }
 
-    /// Returns notes on processes that get no lanes.
+    /// Returns notes on processes that get no lanes, or, of a collector that reads none, that may use another one's.
     pub(in crate::live) fn notes(&self) -> impl Iterator<Item = String> {
         self.failures
             .iter()
-            .map(|(reason, count)| format!("{count} processes have no express lane: {reason}"))
+            .map(|(reason, count)| {
+                let processes = one_or_many(*count, "process", "processes");
+                if self.reads_lanes {
+                    format!("{count} {processes} without an express lane: {reason}")
+                } else {
+                    format!(
+                        "marks of {count} {processes} go to another profiler, which reads their express lanes: they are missing here \
+                         ({reason})"
+                    )
+                }
+            })
     }
 }
 
@@ -213,15 +243,24 @@ impl Process {
 }
 
 impl File {
-    /// Probes the function; if we may not be alone, at another instruction first, so that the semaphore never is 1.
-    fn probe(kernel: &mut Kernel, pid: u32, function: &LaneFunction, is_alone: bool) -> Result<Self, String> {
+    /// Probes the function; if we may not be alone, at another instruction first, so that the semaphore never is 1. The kernel takes
+    /// the offers, if they are to be taken.
+    fn probe(
+        kernel: Option<&mut Kernel>,
+        pid: u32,
+        function: &LaneFunction,
+        is_alone: bool,
+    ) -> Result<Self, String> {
         let LaneFunction { path, offset, semaphore, .. } = function;
         let at = |offset| LaneInstruction { offset, semaphore: *semaphore };
         let guard = (!is_alone).then(|| raise_semaphore(pid, path, at(offset + GUARD_AT)));
         let guard = guard.transpose().map_err(|error| error.to_string())?;
-        let offers =
-            kernel.take_offers(Some(pid), path, at(offset + OFFER_AT)).map_err(|error| error.to_string())?;
-        Ok(Self { _offers: offers, guard })
+        let at = at(offset + OFFER_AT);
+        let offers = match kernel {
+            Some(kernel) => kernel.take_offers(Some(pid), path, at),
+            None => raise_semaphore(pid, path, at),
+        };
+        Ok(Self { _offers: offers.map_err(|error| error.to_string())?, guard })
     }
 }
 

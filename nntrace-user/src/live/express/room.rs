@@ -77,10 +77,15 @@ fn room(pid: u32) -> u64 {
     of_groups.chain([machine_room(), address_room(pid)]).flatten().min().unwrap_or(0)
 }
 
-/// Returns the least room of a cgroup, a line of `/proc/PID/cgroup`, and those around it; `None` for one without limits.
+/// Returns the least room of a cgroup, a line of `/proc/PID/cgroup`, and those around it; `None` for one without limits. One that
+/// is not seen from here, as from another container, has no room that is known.
 fn group_room(root: &Path, line: &str) -> Option<u64> {
     let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
     let (root, limits, current, inactive) = if controllers.is_empty() {
+        // Memory is of the first version where the second one is not mounted here.
+        if !root.join("cgroup.controllers").exists() {
+            return None;
+        }
         (root.to_owned(), &["memory.max", "memory.high"][..], "memory.current", "inactive_file ")
     } else if controllers.split(',').any(|name| name == "memory") {
         (root.join("memory"), &["memory.limit_in_bytes"][..], "memory.usage_in_bytes", "total_inactive_file ")
@@ -88,6 +93,11 @@ fn group_room(root: &Path, line: &str) -> Option<u64> {
         return None;
     };
     let group = root.join(path.trim_start_matches('/'));
+    // The path is one from the root of our own cgroup namespace.
+    let is_outside = path.split('/').any(|name| name == "..");
+    if is_outside || (path != "/" && !group.is_dir()) {
+        return Some(0);
+    }
     let around = group.ancestors().take_while(|folder| folder.starts_with(&root));
     let rooms = around.filter_map(|folder| {
         let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
@@ -136,6 +146,9 @@ mod tests {
     fn the_room_of_a_cgroup_is_the_least_around_it() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
+        assert_eq!(group_room(root, "0::/a/b"), None, "the second version is not mounted");
+        write(root, &[("cgroup.controllers", "memory")]);
+        assert_eq!(group_room(root, "0::/a/b"), Some(0));
         write(
             &root.join("a/b"),
             &[("memory.max", "max\n"), ("memory.high", "max\n"), ("memory.current", "7\n")],
@@ -157,6 +170,10 @@ mod tests {
         write(&root.join("memory/a"), &[("memory.limit_in_bytes", "64"), ("memory.usage_in_bytes", "60")]);
         assert_eq!(group_room(root, "9:cpu,memory:/a"), Some(4));
         assert_eq!(group_room(root, "9:cpu:/a"), None);
+        // From a cgroup namespace of our own.
+        assert_eq!(group_room(root, "9:cpu,memory:/../../a"), Some(0));
+        assert_eq!(group_room(root, "9:cpu,memory:/b"), Some(0));
+        assert_eq!(group_room(root, "9:cpu,memory:/"), None);
     }
 
     #[test]

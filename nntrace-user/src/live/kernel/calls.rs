@@ -14,6 +14,7 @@ use super::{
     object::Object,
     place_programs::{Place, PlacePrograms},
 };
+use crate::live::target::ObjectId;
 
 /// Programs at the begin of a function, at its ends, and where handlers of exceptions begin; their forms that may wait for a
 /// page first.
@@ -74,7 +75,7 @@ impl CallPrograms {
     }
 
     /// Detaches the probes on a file.
-    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: ObjectId) {
         self.programs.detach_file(object, file);
     }
 }

@@ -59,15 +59,15 @@ pub(super) fn in_background(probe: impl Send + 'static) {
 }
 
 impl Kernel {
-    /// Detaches the probes on files that have been written to since they were probed; returns the paths of these.
+    /// Detaches the probes on files that have been written to since they were probed; returns the names of these.
     pub(crate) fn detach_changed(&mut self) -> Vec<PathBuf> {
         let changed = self.probed_files.take_changed();
-        for path in &changed {
-            self.functions.detach_file(&mut self.object, path);
-            self.engines.detach_file(&mut self.object, path);
-            self.calls.detach_file(&mut self.object, path);
+        for (file, _) in &changed {
+            self.functions.detach_file(&mut self.object, *file);
+            self.engines.detach_file(&mut self.object, *file);
+            self.calls.detach_file(&mut self.object, *file);
         }
-        changed
+        changed.into_iter().map(|(_, name)| name).collect()
     }
 
     /// Detaches the mark probes once the window is over, when no further thread starts to wait for a page.

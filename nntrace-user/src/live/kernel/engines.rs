@@ -20,6 +20,7 @@ use super::{
     object::Object,
     place_programs::{Place, PlacePrograms},
 };
+use crate::live::target::ObjectId;
 
 /// Program at the entry of a function, at its return instructions, and after its return; the last one is where handlers of
 /// exceptions begin.
@@ -80,7 +81,7 @@ impl EnginePrograms {
     }
 
     /// Detaches the probes on a file.
-    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: ObjectId) {
         self.programs.detach_file(object, file);
     }
 

@@ -1,10 +1,6 @@
 //! Probes on functions, and the choice of their programs.
 
-use std::{
-    collections::HashMap,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, io, path::Path};
 
 use aya::programs::{
     ProgramError, UProbe,
@@ -23,7 +19,7 @@ use super::{
 };
 use crate::live::{
     privilege,
-    target::{self, Layout, MarkFunction, Role, SymbolSpec},
+    target::{self, Layout, MarkFunction, ObjectId, Role, SymbolSpec, present_name},
 };
 
 /// Programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
@@ -69,7 +65,7 @@ pub(super) struct FunctionProbes {
     /// Whether programs wait for the page of a text; assumed until tried.
     waits_for_pages: bool,
     /// Probes on mark functions and loaders, with the file of each.
-    probes: Vec<(PathBuf, Probe)>,
+    probes: Vec<(ObjectId, Probe)>,
     /// Programs for many places, by name, where a user may not have perf events on functions.
     multi: HashMap<&'static str, MultiProgram>,
 }
@@ -94,8 +90,8 @@ impl FunctionProbes {
     }
 
     /// Detaches the probes on a file.
-    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
-        for (_, probe) in self.probes.extract_if(.., |(path, _)| path == file) {
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: ObjectId) {
+        for (_, probe) in self.probes.extract_if(.., |(of, _)| *of == file) {
             // As above.
             let _ = probe.detach(object);
         }
@@ -109,8 +105,9 @@ impl FunctionProbes {
         path: &Path,
         offset: u64,
     ) -> Result<(), ProbeError> {
+        let file = ObjectId::at(path)?;
         let probe = self.probe(object, program, path, offset)?;
-        self.probes.push((path.to_owned(), probe));
+        self.probes.push((file, probe));
         Ok(())
     }
 
@@ -180,7 +177,7 @@ enum ProbeError {
     #[error(transparent)]
     Event(#[from] ProgramError),
     #[error(transparent)]
-    Multi(#[from] io::Error),
+    File(#[from] io::Error),
 }
 
 impl Object {
@@ -295,8 +292,8 @@ impl Kernel {
         self.probed_files.add(path);
         self.functions
             .attach(&mut self.object, LOADER_PROGRAM, path, offset)
-            .map_err(attach_error(&format!("the loader {}", path.display())))?;
-        log::debug!("{LOADER_PROGRAM} is on the loader {}, offset {offset:#x} of the file", path.display());
+            .map_err(attach_error(&format!("the loader {}", present_name(path).display())))?;
+        log::debug!("{LOADER_PROGRAM} is on the loader {}, offset {offset:#x}", present_name(path).display());
         Ok(())
     }
 
@@ -308,7 +305,7 @@ impl Kernel {
         self.functions
             .probe(&mut self.object, HOLD_PROGRAM, path, offset)
             .map(EntryProbe)
-            .map_err(attach_error(&format!("the entry point of {}", path.display())))
+            .map_err(attach_error(&format!("the entry point of {}", present_name(path).display())))
     }
 
     /// Runs `act` while an offset of a file is probed by a program that ignores processes other than targets.
@@ -321,7 +318,7 @@ impl Kernel {
         offset: u64,
         act: impl FnOnce() -> T,
     ) -> Result<T, KernelError> {
-        let point = path.display().to_string();
+        let point = present_name(path).display().to_string();
         let refused = attach_error(&point);
         let probe = self.functions.probe(&mut self.object, LOADER_PROGRAM, path, offset).map_err(&refused)?;
         let done = act();

@@ -21,6 +21,7 @@ use nix::libc;
 use nntrace_common::record::{Forwarding, Thread};
 
 use super::{Kernel, KernelError, detaching, error::attach_error};
+use crate::live::target::present_name;
 
 /// Program on the function that offers lanes.
 const PROGRAM: &str = "lane_offer";
@@ -80,7 +81,7 @@ impl Kernel {
         at: LaneInstruction,
     ) -> Result<LaneProbe, KernelError> {
         let whose = pid.map_or_else(String::new, |pid| format!(" of process {pid}"));
-        let point = format!("the lanes{whose} in {}", path.display());
+        let point = format!("the lanes{whose} in {}", present_name(path).display());
         let refused =
             |source| KernelError::Attach { point: point.clone(), reason: io::Error::to_string(&source) };
         let program = self.object.load_function(PROGRAM).map_err(attach_error(&point))?;
@@ -128,7 +129,7 @@ pub(in crate::live) fn raise_semaphore(
     at: LaneInstruction,
 ) -> Result<LaneProbe, KernelError> {
     open(Some(pid), path, at).map(|event| LaneProbe(Some(event))).map_err(|source| KernelError::Attach {
-        point: format!("the lanes of process {pid} in {}", path.display()),
+        point: format!("the lanes of process {pid} in {}", present_name(path).display()),
         reason: source.to_string(),
     })
 }

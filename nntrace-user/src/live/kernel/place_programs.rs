@@ -1,10 +1,7 @@
 //! Programs that are attached to many places of a file, each with a cookie: by one link where the kernel can (Linux 6.6),
 //! else by a perf event for each (Linux 5.15).
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::Path};
 
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLinkId, UProbeScope};
 use nntrace_common::time_count::TimeCount;
@@ -14,6 +11,7 @@ use super::{
     multi_probes::{MultiLink, MultiProgram},
     object::Object,
 };
+use crate::live::target::ObjectId;
 
 /// Place in a file that a program is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +38,8 @@ pub(super) struct PlacePrograms {
     /// Form, once they are loaded.
     pub(super) form: Option<Form>,
     /// Links for many places of a file, with the file of each.
-    multi_links: Vec<(PathBuf, MultiLink)>,
-    single_links: Vec<(PathBuf, &'static str, UProbeLinkId)>,
+    multi_links: Vec<(ObjectId, MultiLink)>,
+    single_links: Vec<(ObjectId, &'static str, UProbeLinkId)>,
 }
 
 impl PlacePrograms {
@@ -73,10 +71,10 @@ impl PlacePrograms {
     }
 
     /// Detaches the probes on a file.
-    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
-        let multi: Vec<_> = self.multi_links.extract_if(.., |(path, _)| path == file).collect();
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: ObjectId) {
+        let multi: Vec<_> = self.multi_links.extract_if(.., |(of, _)| *of == file).collect();
         multi.into_iter().rev().for_each(drop);
-        let single: Vec<_> = self.single_links.extract_if(.., |(path, ..)| path == file).collect();
+        let single: Vec<_> = self.single_links.extract_if(.., |(of, ..)| *of == file).collect();
         for (_, program, link) in single.into_iter().rev() {
             // As above.
             let _ = object.uprobe(program).map(|program| program.detach(link));
@@ -131,11 +129,12 @@ impl PlacePrograms {
         if places.is_empty() {
             return Ok(refused);
         }
+        let file = ObjectId::at(path).map_err(attach_error("a file"))?;
         match self.load(object)? {
             Form::Multi(programs) => {
                 let mut links = Vec::new();
                 attach_all(&programs[which], path, places, at_return, &mut links, &mut refused);
-                self.multi_links.extend(links.into_iter().map(|link| (path.to_owned(), link)));
+                self.multi_links.extend(links.into_iter().map(|link| (file, link)));
             }
             Form::Single => {
                 let name = self.names[which];
@@ -146,7 +145,7 @@ impl PlacePrograms {
                     };
                     let program = object.load_function(name).map_err(attach_error(name))?;
                     match program.attach(point, path, UProbeScope::AllProcesses) {
-                        Ok(link) => self.single_links.push((path.to_owned(), name, link)),
+                        Ok(link) => self.single_links.push((file, name, link)),
                         Err(error) => refused.push((*place, crate::live::privilege::causes(&error))),
                     }
                 }

@@ -146,17 +146,19 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_cpus(&self) -> Result<Vec<CpuReading>, KernelError> {
-        const TRIES: usize = 16;
         let mut before = self.frequency_changes()?;
         let mut readings = self.read_cpus_once()?;
         for _ in 0..TRIES {
             let after = self.frequency_changes()?;
             if before == after && before.iter().all(|changes| changes.is_multiple_of(2)) {
-                break;
+                return Ok(readings);
             }
             before = after;
             readings = self.read_cpus_once()?;
         }
+        log::warn!(
+            "frequencies changed during each of {TRIES} readings: times of the last frequencies may be off by one change"
+        );
         Ok(readings)
     }
 
@@ -198,16 +200,20 @@ impl Kernel {
     }
 }
 
-/// Reads an entry until no write came in between.
+/// Times that tables which change meanwhile are read at most.
+const TRIES: usize = 16;
+
+/// Reads an entry until two readings in a row are equal. The sequence number alone does not show every write: on arm64, its stores may
+/// become visible before or after those of the other fields.
 fn consistent(idles: &Array<&MapData, CpuIdle>, cpu: u32) -> Result<CpuIdle, KernelError> {
-    const TRIES: usize = 16;
     let mut reading = idles.get(&cpu, 0).map_err(KernelError::reading)?;
     for _ in 0..TRIES {
         let again = idles.get(&cpu, 0).map_err(KernelError::reading)?;
-        if reading.sequence.is_multiple_of(2) && again.sequence == reading.sequence {
-            break;
+        if reading.sequence.is_multiple_of(2) && again == reading {
+            return Ok(reading);
         }
         reading = again;
     }
+    log::warn!("the state of CPU {cpu} changed during each of {TRIES} readings: it may be off by one change");
     Ok(reading)
 }

@@ -5,11 +5,18 @@
 //! instruction in the place of the new one.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io,
-    os::unix::fs::MetadataExt as _,
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
 };
+
+use nix::libc;
+
+use crate::live::target::{ObjectId, present_name};
 
 /// Size, and time of the last change in seconds and nanoseconds.
 type Content = (u64, i64, i64);
@@ -19,7 +26,7 @@ type Content = (u64, i64, i64);
 pub(super) struct ProbedFiles(Vec<ProbedFile>);
 
 struct ProbedFile {
-    path: PathBuf,
+    id: ObjectId,
     /// The file itself, whatever its path leads to later.
     file: File,
     content: Content,
@@ -28,21 +35,23 @@ struct ProbedFile {
 impl ProbedFiles {
     /// Adds a file that is about to be probed, if it is not there yet.
     pub(super) fn add(&mut self, path: &Path) {
-        if self.0.iter().any(|known| known.path == path) {
-            return;
-        }
-        // What cannot be opened cannot be probed.
-        if let Ok(file) = File::open(path)
+        // What cannot be opened cannot be probed. A pipe would wait for a writer.
+        if let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+            && let Ok(found) = file.metadata()
+            && let id = ObjectId::from(&found)
+            && self.0.iter().all(|known| known.id != id)
             && let Ok(content) = content(&file)
         {
-            self.0.push(ProbedFile { path: path.to_owned(), file, content });
+            self.0.push(ProbedFile { id, file, content });
         }
     }
 
-    /// Removes the files whose content has changed, and returns their paths.
-    pub(super) fn take_changed(&mut self) -> Vec<PathBuf> {
+    /// Removes the files whose content has changed, and returns them with their present names.
+    pub(super) fn take_changed(&mut self) -> Vec<(ObjectId, PathBuf)> {
         let is_same = |known: &mut ProbedFile| content(&known.file).is_ok_and(|now| now == known.content);
-        self.0.extract_if(.., |known| !is_same(known)).map(|known| known.path).collect()
+        let changed = self.0.extract_if(.., |known| !is_same(known));
+        let name = |file: &File| present_name(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())));
+        changed.map(|known| (known.id, name(&known.file))).collect()
     }
 }
 
@@ -73,7 +82,8 @@ mod tests {
         fs::write(path("new"), "another content").unwrap();
         fs::rename(path("new"), path("replaced")).unwrap();
         fs::remove_file(path("gone")).unwrap();
-        assert_eq!(files.take_changed(), [path("longer")]);
+        let names: Vec<PathBuf> = files.take_changed().into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, [path("longer")]);
         assert!(files.take_changed().is_empty());
     }
 }

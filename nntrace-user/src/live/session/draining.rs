@@ -25,9 +25,21 @@ impl Session {
     /// Drains the rings, and acts on the records.
     pub fn drain(&mut self) {
         self.take(false);
+        self.leave_changed_files();
         self.offers.review();
         self.kernel.drain_log();
         self.kernel.sample_statistics();
+    }
+
+    /// Detaches the probes on files that have been written to, with a note.
+    pub(super) fn leave_changed_files(&mut self) {
+        for file in self.kernel.detach_changed() {
+            self.notes.push(format!(
+                "{} was written to while it was probed: its probes are gone, as they would change what the new code computes; \
+                 start again to see more of it",
+                file.display()
+            ));
+        }
     }
 
     pub(super) fn log_left_out(&mut self) {

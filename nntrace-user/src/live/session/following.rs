@@ -9,15 +9,17 @@ use nix::{
 use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
-use crate::live::{
-    clock,
-    engine_probes::Mapping,
-    express::ExpressLane,
-    kernel::KernelError,
-    probes::MissedSince,
-    stop_guard::StopGuard,
-    target::{LaneFunction, ProcessError},
-    trace_marker,
+use crate::{
+    live::{
+        clock,
+        engine_probes::Mapping,
+        kernel::KernelError,
+        probes::MissedSince,
+        stop_guard::StopGuard,
+        target::{LaneFunction, ProcessError},
+        trace_marker,
+    },
+    model::plurals::one_or_many,
 };
 
 impl Session {
@@ -39,13 +41,10 @@ impl Session {
                     self.engines.note_late(pid, engines, clock::now().saturating_sub(since));
                 }
                 let mapped = mapped.objects;
-                if self.express_lane != ExpressLane::Never {
-                    // Hooks have lanes in all processes.
-                    let is_own =
-                        |lane: &&LaneFunction| !self.engines.is_hooks_library(lane.object, &lane.path);
-                    let lanes: Vec<_> = self.probes.lanes().iter().filter(is_own).collect();
-                    self.offers.offer(&mut self.kernel, pid, &mapped, &lanes);
-                }
+                // Hooks have lanes in all processes.
+                let is_own = |lane: &&LaneFunction| !self.engines.is_hooks_library(lane.object, &lane.path);
+                let lanes: Vec<_> = self.probes.lanes().iter().filter(is_own).collect();
+                self.offers.offer(&mut self.kernel, pid, &mapped, &lanes);
                 self.engines.touch_literals(&self.processes, pid);
                 self.calls.follow(&mut self.kernel, &mut self.model, &self.processes, pid, &mapped);
                 true
@@ -154,9 +153,10 @@ impl Session {
         let more = living.len().saturating_sub(NAMED);
         let names = living.iter().take(NAMED).cloned().chain((more > 0).then(|| format!("{more} more")));
         self.notes.push(format!(
-            "the run ended with its command, and {} of the processes that it started live on, traced no more: {}; \
+            "the run ended with its command, and {} of the processes that it started {} on, traced no more: {}; \
              --pid traces a process to its own end",
             living.len(),
+            one_or_many(living.len() as u64, "lives", "live"),
             names.collect::<Vec<_>>().join(", ")
         ));
     }
@@ -165,9 +165,10 @@ impl Session {
     pub(super) fn note_on_unsearched(&self) -> Option<String> {
         let count = self.unsearched.len();
         (count > 0).then(|| {
+            let they = one_or_many(count as u64, "it", "they");
             format!(
-                "{count} of the targets' processes ended before the libraries that they loaded could be searched: \
-                 what they marked is counted only where another process had the same file probed, or --lib named it"
+                "{count} of the targets' processes ended before the libraries that {they} loaded could be searched: \
+                 what {they} marked is counted only where another process had the same file probed, or --lib named it"
             )
         })
     }

@@ -20,6 +20,7 @@ use crate::{
         app_reports::recorded_sums,
         cpu_residency::CpuResidency,
         findings::{RunFacts, Sums},
+        plurals::one_or_many,
         run_facts::{Clock, Evidence, Host, KeptSums, Loss, MarksSeen, Overhead, Source, SourceKind, Window},
         scheduling::NamedThread,
         stacks::Totals,
@@ -123,15 +124,15 @@ impl Session {
     /// Returns notes on the express lane, and on its absence where it was asked for.
     fn express_notes(&self, is_used: bool) -> Vec<String> {
         let mut notes: Vec<String> = self.express.notes().collect();
-        if self.express_lane == ExpressLane::Wanted {
+        if self.express_lane != ExpressLane::Auto {
             notes.extend(self.offers.notes());
-            if !is_used {
-                notes.push(
-                    "no thread used the express lane: it needs programs with the nntrace.h or nntrace-common of this \
-                     version, whose threads write more than 64 marks"
-                        .to_owned(),
-                );
-            }
+        }
+        if self.express_lane == ExpressLane::Wanted && !is_used {
+            notes.push(
+                "no thread used the express lane: it needs programs with the nntrace.h or nntrace-common of this \
+                 version, whose threads write more than 64 marks"
+                    .to_owned(),
+            );
         }
         notes
     }
@@ -212,8 +213,9 @@ fn note_on_unnamed(counts: &EventCounts) -> Option<String> {
     let EventCounts { calls, unnamed, .. } = *counts;
     (unnamed > 0).then(|| {
         format!(
-            "{unnamed} of {calls} calls of engines have the name of their function or class: what the map describes was empty, \
-             no plausible text (offsets of another version), or not in memory when the call began"
+            "{unnamed} of {calls} calls of engines {} of the function or class: what the map describes was empty, no plausible \
+             text (offsets of another version), or not in memory when the call began",
+            one_or_many(unnamed, "has the name", "have the names")
         )
     })
 }

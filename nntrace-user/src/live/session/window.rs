@@ -80,6 +80,7 @@ impl Session {
             self.measured = self.readers.take().map(HostReaders::end);
             self.express.release();
             self.offers.end();
+            self.leave_changed_files();
             let stalled = self.kernel.detach_marks()?;
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();

@@ -49,15 +49,15 @@ fn scope(function: &MarkFunction) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::live::target::{Layout, ObjectId, ProbePoints, symbols::Found};
+    use crate::live::target::{Layout, ObjectId, PinnedFile, ProbePoints, symbols::Found};
 
     fn function(inode: u64, role: Role, wanted: &str, scope: &str) -> MarkFunction {
         MarkFunction {
             object: ObjectId { device: 1, inode },
-            path: PathBuf::new(),
+            path: PinnedFile::at(Path::new("/proc/self/exe")).unwrap(),
             display_path: PathBuf::new(),
             found: Found {
                 wanted: wanted.into(),

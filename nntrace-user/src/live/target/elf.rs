@@ -17,6 +17,7 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _}
 use object::{NativeEndian, ReadRef as _, elf};
 use thiserror::Error;
 
+use super::pinned_file::present_name;
 use super::probe_points::{self, ProbePoints};
 use super::tail_calls::Jumps;
 use crate::foreign_map::ForeignMap;
@@ -93,7 +94,7 @@ impl ElfErrorReason {
     }
 
     pub(super) fn in_file(self, path: &Path) -> ElfError {
-        ElfError { path: path.to_owned(), reason: self }
+        ElfError { path: present_name(path), reason: self }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::argument_layout::SymbolSpec;
 use super::elf::ElfErrorReason;
 use super::mapped_files::{Object, ObjectId, Objects};
+use super::pinned_file::PinnedFile;
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
 /// Files listed in that message at most.
@@ -16,8 +17,8 @@ const MOST_LISTED: usize = 20;
 pub(crate) struct MarkFunction {
     /// File that contains it.
     pub object: ObjectId,
-    /// Path by which we open that file.
-    pub path: PathBuf,
+    /// That file, to open and to probe.
+    pub path: PinnedFile,
     /// Path of the file in the target's view.
     pub display_path: PathBuf,
     /// Function in the file.
@@ -29,8 +30,8 @@ pub(crate) struct MarkFunction {
 pub(crate) struct LaneFunction {
     /// File that contains it.
     pub object: ObjectId,
-    /// Path by which we open that file.
-    pub path: PathBuf,
+    /// That file, to open and to probe.
+    pub path: PinnedFile,
     /// Path of the file in the target's view.
     pub display_path: PathBuf,
     /// Offset of its first instruction in the file.
@@ -111,19 +112,21 @@ impl SearchReport {
     /// Searches one more file.
     pub(crate) fn add(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = object.display_path.clone();
-        match search_file(&object.path, specs) {
+        let searched = object.pin().map_err(|error| ElfErrorReason::from(error).in_file(&object.path));
+        match searched.and_then(|pinned| Ok((search_file(&pinned, specs)?, pinned))) {
             Err(error) => {
                 if matches!(error.reason, ElfErrorReason::Cut) {
                     self.notes.push(format!("{}: {}", path.display(), error.reason));
                 }
                 self.failed.push(Failed { path, reason: error.reason.to_string() });
             }
-            Ok(file) => {
+            Ok((file, pinned)) => {
                 self.notes.extend(file.left_out().iter().map(|note| format!("{}: {note}", path.display())));
-                self.functions.extend(file.functions.into_iter().map(|found| in_object(object, found)));
+                self.functions
+                    .extend(file.functions.into_iter().map(|found| in_object(object, &pinned, found)));
                 self.lanes.extend(file.lanes.into_iter().map(|point| LaneFunction {
                     object: object.id,
-                    path: object.path.clone(),
+                    path: pinned.clone(),
                     display_path: object.display_path.clone(),
                     offset: point.offset,
                     semaphore: point.semaphore,
@@ -139,7 +142,8 @@ impl SearchReport {
     /// Adds similar functions. A file that cannot be read is already listed.
     fn add_similar(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = &object.display_path;
-        let mut similar = similar_in_file(&object.path, specs).unwrap_or_default();
+        let similar = object.pin().ok().and_then(|pinned| similar_in_file(&pinned, specs).ok());
+        let mut similar = similar.unwrap_or_default();
         // Those that have the very name come first among the five.
         let known = self.near.extract_if(.., |near| near.path == *path).map(|near| near.function);
         similar.extend(known.collect::<Vec<_>>());
@@ -258,9 +262,8 @@ impl fmt::Display for NearReason {
     }
 }
 
-fn in_object(object: &Object, found: Found) -> MarkFunction {
-    let Object { id, path, display_path, .. } = object;
-    MarkFunction { object: *id, path: path.clone(), display_path: display_path.clone(), found }
+fn in_object(object: &Object, pinned: &PinnedFile, found: Found) -> MarkFunction {
+    MarkFunction { object: object.id, path: pinned.clone(), display_path: object.display_path.clone(), found }
 }
 
 fn count(number: usize, what: &str) -> String {

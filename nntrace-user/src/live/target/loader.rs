@@ -66,7 +66,7 @@ pub(crate) fn notification(processes: &Processes, pid: u32, loader: &Object) -> 
 fn by_name(loader: &Object) -> Option<u64> {
     // It takes no arguments, so no layout can be wrong.
     let spec = |name| SymbolSpec { layout: Some(Layout::Buf), ..SymbolSpec::named(name) };
-    let found = search_file(&loader.path, &NOTIFICATIONS.map(spec)).ok()?;
+    let found = search_file(&loader.pin().ok()?, &NOTIFICATIONS.map(spec)).ok()?;
     found.functions.first().map(|function| function.offset)
 }
 

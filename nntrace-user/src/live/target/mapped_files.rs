@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{major, minor};
 use thiserror::Error;
 
+use super::pinned_file::PinnedFile;
 use super::proc_maps::{self, Mapping};
 use super::process::{ProcessError, Processes};
-use crate::caller;
+use crate::caller::{self, FileRights};
 
 /// Identity of a file, whatever its path, as `stat` returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,6 +33,16 @@ pub(crate) struct ObjectId {
     pub device: u64,
     /// Inode number.
     pub inode: u64,
+}
+
+impl ObjectId {
+    /// Returns the identity of the file at a path.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(in crate::live) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::from(&std::fs::metadata(path)?))
+    }
 }
 
 impl From<&Metadata> for ObjectId {
@@ -45,7 +56,7 @@ impl From<&Metadata> for ObjectId {
 pub(crate) struct Object {
     /// Identity of the file.
     pub id: ObjectId,
-    /// Path by which we open it.
+    /// Path by which [`Object::pin`] finds it.
     pub path: PathBuf,
     /// Path in the target's view; with ` (deleted)` if the file is no longer there.
     pub display_path: PathBuf,
@@ -94,13 +105,30 @@ impl Object {
     /// # Errors
     /// When there is none, or it is not a regular file.
     pub(crate) fn at(path: &Path) -> Result<Self, OpenError> {
+        let find = || {
+            let _rights = FileRights::of_caller()?;
+            PinnedFile::at(path)
+        };
+        let found = find().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => OpenError::NotAFile,
+            _ => OpenError::Io(error),
+        })?;
         // The user must be able to read what he names.
-        let metadata = caller::open(path).and_then(|file| file.metadata()).map_err(OpenError::Io)?;
-        if !metadata.is_file() {
-            return Err(OpenError::NotAFile);
+        caller::open(&found).map_err(OpenError::Io)?;
+        Ok(Self { id: found.id(), path: path.to_owned(), display_path: path.to_owned() })
+    }
+
+    /// Finds the file again, to examine and to probe it.
+    ///
+    /// # Errors
+    /// When it is gone, or another one has taken its place.
+    pub(crate) fn pin(&self) -> io::Result<PinnedFile> {
+        let found = PinnedFile::at(&self.path)?;
+        if found.id() == self.id {
+            Ok(found)
+        } else {
+            Err(io::Error::other("another file has taken its place since it was mapped"))
         }
-        let path = path.to_owned();
-        Ok(Self { id: ObjectId::from(&metadata), display_path: path.clone(), path })
     }
 }
 

@@ -14,12 +14,12 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use html_report::HtmlReport;
 use kept_output::{scratch_file, show};
 use log::LevelFilter;
 use nntrace_user::{
-    caller::RunAs,
+    caller::{self, RunAs},
     export::swimlane::Counters,
     live::{
         hooks::Hooks,
@@ -58,7 +58,7 @@ use crate::{
 
 /// Traces live, and records the run where that is asked for; returns the exit status.
 pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>) -> Result<ExitCode> {
-    cli.check()?;
+    check(cli)?;
     // First, while there is one thread.
     let mut guard =
         (!cli.command.is_empty()).then(StopGuard::start).transpose().context("cannot start a process")?;
@@ -168,6 +168,17 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
+}
+
+/// Checks that the options fit together, and the rights of who asks.
+fn check(cli: &Live) -> Result<()> {
+    cli.check()?;
+    ensure!(
+        !cli.fast_probes || !caller::is_program_privileged(),
+        "--fast-probes may end processes of other users, whose code it probes, too: with capabilities of the program (setcap) it is \
+         refused; use sudo"
+    );
+    Ok(())
 }
 
 /// Returns the terminal interface: with operators in front, where they are asked for.

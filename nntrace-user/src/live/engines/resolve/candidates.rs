@@ -1,17 +1,20 @@
 //! Functions that the entries of a map mean in a file.
 
-use crate::live::{
-    demangling,
-    engines::{
-        api_table::table_behind,
-        bounds::FunctionBounds,
-        demangled_names,
-        engine_map::{ClassName, FunctionPlace, ProbeEntry},
-        examined_file::{Library, common_name},
-        references,
-        rtti::NoSlot,
-        symbol_search::{self, FoundFunction, Names, Wanted},
+use crate::{
+    live::{
+        demangling,
+        engines::{
+            api_table::table_behind,
+            bounds::FunctionBounds,
+            demangled_names,
+            engine_map::{ClassName, FunctionPlace, ProbeEntry},
+            examined_file::{Library, common_name},
+            references,
+            rtti::NoSlot,
+            symbol_search::{self, FoundFunction, Names, Wanted},
+        },
     },
+    model::plurals::{counted, one_or_many},
 };
 
 /// Classes that one pattern is for at most.
@@ -140,10 +143,9 @@ impl Found {
             Err(error) => return self.notes.push(error.to_string()),
         };
         let Some(address) = table.entry(index as usize) else {
-            let count = table.len();
-            self.notes.push(format!(
-                "the table behind {export} has {count} functions, expected one with number {index}"
-            ));
+            let functions = counted(table.len() as u64, "function");
+            self.notes
+                .push(format!("the table behind {export} has {functions}, expected one with number {index}"));
             return;
         };
         let function = format!("{export}, function {index}");
@@ -183,8 +185,10 @@ impl Found {
         let overridden = overrides.functions.iter().any(|function| !function.is_inherited_from_base);
         let add = |classes: &[&str], address| {
             let name = common_name(classes);
-            let others =
-                if classes.len() > 1 { format!(" and {} others", classes.len() - 1) } else { String::new() };
+            let others = match classes.len() {
+                0 | 1 => String::new(),
+                all => format!(" and {}", counted(all as u64 - 1, "other")),
+            };
             Candidate {
                 address,
                 function: format!("{name}::slot {slot}{others}"),
@@ -199,8 +203,8 @@ impl Found {
                 let classes = sharing.map_or(0, |function| function.classes.len());
                 if classes > 0 {
                     self.left_out.push(format!(
-                        "{class}'s own function in slot {slot}, which {classes} derived classes share, is left out; \
-                         `base = true` takes it"
+                        "{class}'s own function in slot {slot}, which {classes} derived {} left out; `base = true` takes it",
+                        one_or_many(classes as u64, "class shares, is", "classes share, is")
                     ));
                 }
             }
@@ -217,7 +221,9 @@ impl Found {
         if let Some((name, reason)) = unusual.next() {
             let others = match unusual.count() {
                 0 => String::new(),
-                count => format!(", and {count} other classes"),
+                count => {
+                    format!(", and {count} other {}", one_or_many(count as u64, "class", "classes"))
+                }
             };
             self.notes.push(format!("slot {slot} of {}: {reason}{others}", demangling::class(name)));
         }

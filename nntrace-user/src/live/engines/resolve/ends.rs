@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{NAMED, stubs};
-use crate::live::engines::{
-    bounds::FunctionBounds,
-    code::{self, EntryPoint, Shape, ShapeError, TailJump, TailJumps, UnclearJump},
-    image::Image,
-    probe::End,
-    references::Callers,
+use crate::{
+    live::engines::{
+        bounds::FunctionBounds,
+        code::{self, EntryPoint, Shape, ShapeError, TailJump, TailJumps, UnclearJump},
+        image::Image,
+        probe::End,
+        references::Callers,
+    },
+    model::plurals::counted,
 };
 
 /// Reason why a function is not probed whose jumps are not understood.
@@ -57,7 +60,7 @@ impl Left {
         self.functions.into_iter().map(|(what, functions)| {
             let mut named = functions.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
             if functions.len() > NAMED {
-                named = format!("{named} and {} others", functions.len() - NAMED);
+                named = format!("{named} and {}", counted((functions.len() - NAMED) as u64, "other"));
             }
             match what {
                 Ends::NotProbed(reason) => format!("not probed: {named}: {reason}"),

@@ -1,0 +1,123 @@
+//! Files that stay the same ones while they are examined and probed, whatever happens to their names.
+//!
+//! The files belong to others, who may put another one in the place of theirs at any moment: were a file examined by its name and
+//! probed by it, a breakpoint could get into any byte of a file of somebody else. So a file is found once, and reached by a
+//! descriptor from then on. The descriptor can neither read nor write (`O_PATH`): no device is touched by it, and no pipe waited for.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    ops::Deref,
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::OpenOptionsExt as _,
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nix::libc;
+
+use super::mapped_files::ObjectId;
+
+/// Where the files are that this process has open.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// File that stays the same one. It is a path by which it is opened and probed, which holds as long as one of its clones lives.
+#[derive(Clone, Debug)]
+pub(crate) struct PinnedFile {
+    id: ObjectId,
+    path: PathBuf,
+    name: PathBuf,
+    _descriptor: Arc<OwnedFd>,
+}
+
+impl PinnedFile {
+    /// Finds the file at a path.
+    ///
+    /// # Errors
+    /// When there is none, or it is not a regular file.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(Self {
+            id: ObjectId::from(&found),
+            path: Path::new(OPEN_FILES).join(file.as_raw_fd().to_string()),
+            name: path.to_owned(),
+            _descriptor: Arc::new(file.into()),
+        })
+    }
+
+    /// Returns the path at which it was found: by now another file may be there.
+    pub(in crate::live) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Returns the identity of the file.
+    pub(crate) const fn id(&self) -> ObjectId {
+        self.id
+    }
+}
+
+impl Deref for PinnedFile {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// By the file, not by the descriptor.
+impl PartialEq for PinnedFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for PinnedFile {}
+
+/// Returns the present name of a file that is reached by a descriptor of this process; of any other, its path.
+pub(in crate::live) fn present_name(path: &Path) -> PathBuf {
+    let is_descriptor = path.parent() == Some(Path::new(OPEN_FILES));
+    is_descriptor.then(|| fs::read_link(path).ok()).flatten().unwrap_or_else(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::{sys::stat::Mode, unistd::mkfifo};
+
+    use super::*;
+
+    #[test]
+    fn a_file_stays_the_same_when_another_one_takes_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("a"), "first").unwrap();
+        fs::write(path("b"), "second").unwrap();
+        let pinned = PinnedFile::at(&path("a")).unwrap();
+        fs::rename(path("b"), path("a")).unwrap();
+        assert_eq!(fs::read_to_string(&*pinned).unwrap(), "first");
+        assert_eq!(pinned, pinned.clone());
+        assert_ne!(pinned, PinnedFile::at(&path("a")).unwrap());
+        let name = present_name(&pinned);
+        assert!(
+            name.starts_with(folder.path()) && name.to_string_lossy().ends_with(" (deleted)"),
+            "{name:?}"
+        );
+        assert_eq!(present_name(&path("a")), path("a"));
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mkfifo(&pipe, Mode::S_IRUSR).unwrap();
+        for path in [&pipe, folder.path(), Path::new("/dev/null")] {
+            assert_eq!(PinnedFile::at(path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        assert_eq!(PinnedFile::at(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
