@@ -99,14 +99,15 @@ fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Splits a name and the cookie after it. `HiTrace`, whose names begin with `H:`, writes a level, a category and arguments after
-/// the cookie, which is the first number there.
+/// the cookie, which is the first number there, and a signed one.
 fn split_cookie(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if text.starts_with(b"H:") {
         let bars = text.iter().enumerate().filter(|(_, byte)| **byte == b'|').map(|(at, _)| at);
         for bar in bars {
             let field = &text[bar + 1..];
             let end = field.iter().position(|&byte| byte == b'|').unwrap_or(field.len());
-            if end > 0 && field[..end].iter().all(u8::is_ascii_digit) {
+            let digits = field[..end].strip_prefix(b"-").unwrap_or(&field[..end]);
+            if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
                 return Some((&text[..bar], &field[..end]));
             }
         }
@@ -148,6 +149,8 @@ mod tests {
         };
         assert_eq!(read("S|12|H:job|1001|M62|aiCategory|model=a|7"), begin("H:job", "1001"));
         assert_eq!(read("S|12|H:job|1001|M62"), begin("H:job", "1001"));
+        assert_eq!(read("S|12|H:job|-1|M62|cat"), begin("H:job", "-1"));
+        assert_eq!(read("S|12|H:a|-b|7|M62"), begin("H:a|-b", "7"));
         assert_eq!(read("S|12|H:job 1001"), begin("H:job", "1001"));
         assert_eq!(read("S|12|job|M62|5"), begin("job|M62", "5"));
         assert_eq!(read("C|12|queue|many"), None);

@@ -40,8 +40,10 @@ pub mod near_names;
 pub mod opened_files;
 pub(crate) mod parse_cache;
 pub(crate) mod perf_counts;
+pub mod plurals;
 pub(crate) mod power;
 pub mod rails;
+pub(crate) mod recent_sections;
 pub(crate) mod run_facts;
 pub(crate) mod scheduling;
 pub mod section;
@@ -90,7 +92,7 @@ use timeline::Timelines;
 use usage::UsageLedgers;
 
 /// The largest number of a CPU that is believed.
-pub(crate) const MAX_CPU: u32 = 4_095;
+pub(crate) const MAX_CPU: u32 = cpu_list::MOST - 1;
 
 /// Everything that the records of one run add up to.
 pub(crate) struct Model {

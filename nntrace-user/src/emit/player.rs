@@ -20,6 +20,7 @@ use super::{
     shared::{Counter, Shared},
     thread::{Stage, play as play_thread},
 };
+use crate::model::plurals::{counted, one_or_many};
 
 /// Time from the start of the player to the first mark, for the processes to be there.
 const LEAD: Duration = Duration::from_millis(50);
@@ -139,7 +140,9 @@ fn act(process: &ProcessScript, stage: &Stage<'_>, player: Pid) {
 impl fmt::Display for Played {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { processes, threads, marks, delays, .. } = self;
-        write!(formatter, "wrote {marks} marks in {processes} processes with {threads} threads")?;
+        let (marks, threads) = (counted(*marks, "mark"), counted(*threads as u64, "thread"));
+        let in_processes = one_or_many(*processes as u64, "process", "processes");
+        write!(formatter, "wrote {marks} in {processes} {in_processes} with {threads}")?;
         if let Some([median, most, largest]) = delays {
             let us = |ns: &u64| ns.div_ceil(1_000);
             write!(

@@ -23,7 +23,10 @@ use super::{
     texts::Texts,
 };
 use crate::{
-    model::marks::OpenSection,
+    model::{
+        marks::OpenSection,
+        plurals::{counted, one_or_many},
+    },
     record::{RecordedFacts, inputs},
 };
 
@@ -151,14 +154,15 @@ impl Script {
         let mut notes = self.damage.clone();
         notes.extend((untagged > 0).then(|| {
             format!(
-                "{untagged} sections are work for executions on other threads, which no mark can say: they are written \
-                 without layer and phase"
+                "{untagged} {} work for executions on other threads, which no mark can say: written without layer and phase",
+                one_or_many(untagged, "section is", "sections are")
             )
         }));
         notes.extend((other_sections > 0).then(|| {
             format!(
-                "{other_sections} sections will be counted otherwise than they were: something around them is not in the \
-                 recording"
+                "{} will be counted differently: something around {} is not in the recording",
+                counted(other_sections, "section"),
+                one_or_many(other_sections, "it", "them")
             )
         }));
         notes
@@ -335,7 +339,7 @@ fn merged(steps: Vec<Step>, mut starts: Vec<(u64, u32)>) -> Vec<Step> {
     starts.sort_unstable();
     let mut merged = Vec::with_capacity(steps.len() + starts.len());
     let mut starts = starts.into_iter().peekable();
-    let start = |(time, number)| Step::new(time, Action::Start(number));
+    let start = |(time, number): (u64, u32)| Step::new(time.into(), Action::Start(number));
     for step in steps {
         while let Some(before) = starts.next_if(|(time, _)| *time < step.time) {
             merged.push(start(before));

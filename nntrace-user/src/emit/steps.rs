@@ -45,6 +45,8 @@ pub(super) struct ThreadScript {
 pub(super) struct Step {
     /// Time, ns.
     pub(super) time: u64,
+    /// [`Stamp::sequence`] of its event, by which threads take turns within one time; 0 where that is not known.
+    pub(super) sequence: u32,
     /// Action.
     pub(super) action: Action,
     /// Gate that must be open before.
@@ -68,8 +70,8 @@ pub(super) enum Action {
 
 impl Step {
     /// Returns a step that depends on no other thread.
-    pub(super) fn new(time: u64, action: Action) -> Self {
-        Self { time, action, waits: NO_GATE, opens: NO_GATE }
+    pub(super) fn new(at: Stamp, action: Action) -> Self {
+        Self { time: at.time, sequence: at.sequence, action, waits: NO_GATE, opens: NO_GATE }
     }
 }
 
@@ -154,7 +156,7 @@ impl StepMaker<'_> {
 
     fn edge(&mut self, edge: &Edge, made: &mut Made) {
         match edge.kind {
-            EdgeKind::End => made.end(edge.at.time),
+            EdgeKind::End => made.end(edge.at),
             EdgeKind::Begin { span, is_switch } => {
                 let attributes = self.annotations.of(&span).map(|annotation| annotation.attributes);
                 let class = Class::from_code(span.class).unwrap_or(Class::Foreign);
@@ -167,7 +169,7 @@ impl StepMaker<'_> {
                 };
                 let prefix = if is_switch { Prefix::Switch } else { made.prefix(label, class) };
                 let text = self.begin(prefix, label, span.name, attributes);
-                made.begin(edge.at.time, prefix, label, text, label.is_tagged().then_some(span));
+                made.begin(edge.at, prefix, label, text, label.is_tagged().then_some(span));
             }
         }
     }
@@ -176,16 +178,16 @@ impl StepMaker<'_> {
         let (label, class) = open.tag.unwrap_or((Label::FOREIGN, Class::Foreign));
         let prefix = made.prefix(label, class);
         let text = self.begin(prefix, label, open.name, open.attributes);
-        made.begin(open.begin.time, prefix, label, text, None);
+        made.begin(open.begin, prefix, label, text, None);
     }
 
     fn point(&mut self, point: &Point, made: &mut Made) {
         match point.kind {
-            PointKind::Event(text) => made.push(point.at.time, Action::Event(text)),
+            PointKind::Event(text) => made.push(point.at, Action::Event(text)),
             PointKind::Call(name) => {
                 let text = self.begin(Prefix::None, Label::FOREIGN, name, None);
-                made.push(point.at.time, Action::Begin(text));
-                made.push(point.at.time, Action::End);
+                made.push(point.at, Action::Begin(text));
+                made.push(point.at, Action::End);
             }
         }
     }
@@ -239,10 +241,10 @@ impl Default for Made {
 }
 
 impl Made {
-    fn push(&mut self, time: u64, action: Action) {
+    fn push(&mut self, at: Stamp, action: Action) {
         // What was taken with another time before it keeps its place.
-        let time = self.steps.last().map_or(time, |step| step.time.max(time));
-        self.steps.push(Step::new(time, action));
+        let time = self.steps.last().map_or(at.time, |step| step.time.max(at.time));
+        self.steps.push(Step::new(Stamp { time, ..at }, action));
     }
 
     /// Returns the prefix by which a section that begins now has this class.
@@ -259,24 +261,24 @@ impl Made {
         if path_by(Prefix::None) == path_by(Prefix::Subtract) { Prefix::None } else { Prefix::Subtract }
     }
 
-    fn begin(&mut self, time: u64, prefix: Prefix, label: Label, text: TextId, span: Option<SpanRecord>) {
-        self.push(time, Action::Begin(text));
+    fn begin(&mut self, at: Stamp, prefix: Prefix, label: Label, text: TextId, span: Option<SpanRecord>) {
+        self.push(at, Action::Begin(text));
         let ended = if prefix == Prefix::Switch { self.expected.pop().flatten() } else { None };
         if prefix == Prefix::Switch {
             self.expected.push(None);
         }
         let Self { stack, other_sections, .. } = self;
-        stack.begin(time, prefix, label, span.map_or(0, |span| span.name), |_, closed| {
+        stack.begin(at.time, prefix, label, span.map_or(0, |span| span.name), |_, closed| {
             *other_sections += u64::from(!ended.is_some_and(|ended| is_same(&ended, closed)));
         });
         self.expected.push(span);
     }
 
-    fn end(&mut self, time: u64) {
-        self.push(time, Action::End);
+    fn end(&mut self, at: Stamp) {
+        self.push(at, Action::End);
         let ended = self.expected.pop().flatten();
         let Self { stack, other_sections, .. } = self;
-        stack.end(time, |_, closed| {
+        stack.end(at.time, |_, closed| {
             *other_sections += u64::from(!ended.is_some_and(|ended| is_same(&ended, closed)));
         });
     }

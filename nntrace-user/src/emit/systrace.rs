@@ -33,12 +33,16 @@ const END: &str = "nntrace_end";
 /// Bits of the thread ids of Linux; a further script of a thread has its number above them.
 const TID_BITS: u32 = 22;
 
+/// Mark that a thread writes next: its time (ns) and number in the order of events, the thread's number, and its place among the
+/// thread's steps.
+type NextMark = (u64, u32, usize, usize);
+
 /// Writer of the text.
 pub struct Systrace<'a, W> {
     out: W,
     script: &'a Script,
-    /// Next mark of each thread: its time, the thread's number, and its place among the thread's steps.
-    next: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    /// Next mark of each thread.
+    next: BinaryHeap<Reverse<NextMark>>,
     /// Begins of the lines of each thread.
     heads: Vec<Vec<u8>>,
     line: Vec<u8>,
@@ -102,7 +106,7 @@ impl<'a, W: Write> Systrace<'a, W> {
     /// Writes the marks up to a time (ns).
     fn marks(&mut self, until: u64) {
         let script = self.script;
-        while let Some(Reverse((time, number, place))) = self.next.peek().copied()
+        while let Some(Reverse((time, _, number, place))) = self.next.peek().copied()
             && time <= until
         {
             self.next.pop();
@@ -138,7 +142,8 @@ impl<'a, W: Write> Systrace<'a, W> {
     fn advance(&mut self, number: usize, from: usize) {
         let steps = self.script.threads[number].steps.iter().zip(0..).skip(from);
         let mut marks = steps.filter(|(step, _)| !matches!(step.action, Action::Start(_)));
-        self.next.extend(marks.next().map(|(step, place)| Reverse((step.time, number, place))));
+        let next = marks.next().map(|(step, place)| Reverse((step.time, step.sequence, number, place)));
+        self.next.extend(next);
     }
 
     fn push_payload(&self, thread: &ThreadScript, step: &Step, line: &mut Vec<u8>) {

@@ -203,7 +203,7 @@ fn work_for_other_threads_has_no_tag() {
     let script = recording.script();
     assert_eq!(texts(&script, 0), ["B|1|[NN_LR_PE]f", "E|1", "B|1|op", "E|1"]);
     assert_eq!(script.notes().len(), 1);
-    assert!(script.notes()[0].starts_with("1 sections are work"), "{:?}", script.notes());
+    assert!(script.notes()[0].starts_with("1 section is work"), "{:?}", script.notes());
 }
 
 #[test]

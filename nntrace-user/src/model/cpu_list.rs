@@ -5,7 +5,7 @@ use std::{fmt::Write as _, ops::RangeInclusive};
 use thiserror::Error;
 
 /// CPUs that a kernel has at most, by `NR_CPUS` of all architectures; a larger number is a typing error.
-const MOST: u32 = 8_192;
+pub(crate) const MOST: u32 = 8_192;
 
 /// Numbers that a list has at most, those that are in it twice too.
 const MOST_NUMBERS: u32 = 2 * MOST;

@@ -11,6 +11,8 @@
 use memchr::{memchr, memchr2, memmem};
 
 pub use columns::Columns;
+pub(crate) use perf_name::has_perf_name;
+pub(crate) use relative_time::has_relative_time;
 pub use unknown_clock::time_without_unit;
 
 use super::losses::Loss;
@@ -18,6 +20,8 @@ use other_lines::{is_chatter, lost, overwritten};
 
 mod columns;
 mod other_lines;
+mod perf_name;
+mod relative_time;
 mod unknown_clock;
 
 /// Kind of a line, with its contents.
@@ -375,6 +379,9 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
     }
     let end = memchr2(b':', b' ', text).unwrap_or(text.len());
     let (name, fields) = text.split_at(end);
+    if matches!(fields, [b':', next, ..] if *next != b' ') && has_perf_name(text) {
+        return None;
+    }
     let fields = skip_blanks(fields.strip_prefix(b":").unwrap_or(fields));
     (!name.is_empty()).then_some(EventKind::Other { name, fields })
 }

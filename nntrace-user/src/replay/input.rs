@@ -4,29 +4,27 @@ use std::{
     borrow::Cow,
     error::Error,
     fs::File,
-    io::{self, BufRead, BufReader, ErrorKind, IsTerminal as _, Read, Write as _},
+    io::{self, BufReader, ErrorKind, IsTerminal as _, Read, Write as _},
     mem,
     os::unix::fs::FileTypeExt as _,
     path::Path,
     sync::Arc,
 };
 
-use flate2::{Decompress, FlushDecompress, Status, bufread::MultiGzDecoder};
-use memchr::memmem;
-use ruzstd::decoding::{
-    BlockDecodingStrategy, FrameDecoder,
-    errors::{FrameDecoderError, ReadFrameHeaderError},
-};
 use thiserror::Error;
 
 use super::{
     file_cursor::FileCursor,
-    json_text::JsonText,
+    html,
+    json_text::{JsonText, OtherEvents},
     perfetto::{self, Perfetto},
-    recognition,
+    recognition::{self, Foreign},
     tracedat::{self, Damage, TraceDat},
 };
 use crate::caller;
+use packing::Packing;
+
+mod packing;
 
 /// Bytes at the start that are examined.
 const HEAD: u64 = 16 * 1024;
@@ -37,8 +35,8 @@ const MOST_NULS: u64 = 1 << 20;
 /// Compressed bytes read at once.
 const BUFFER: usize = 128 * 1024;
 
-/// Window that zstd's own tool accepts by default, bytes.
-const ZSTD_WINDOW: u64 = 128 << 20;
+/// Packings of a file, one in another, that are unpacked at most.
+const MOST_PACKINGS: usize = 4;
 
 /// Reason why an input cannot be read.
 #[derive(Debug, Error)]
@@ -86,6 +84,9 @@ pub enum InputError {
         /// Error of the decoder.
         reason: io::Error,
     },
+    /// The input is packed, what is in it is packed, and so on.
+    #[error("{0} is packed more than {MOST_PACKINGS} times: unpack it, and give the trace that is in it")]
+    PackedTooOften(String),
     /// The file is of a kind that is not read.
     #[error("{name} is {what}: {remedy}")]
     Foreign {
@@ -111,11 +112,10 @@ pub enum InputError {
 pub(crate) struct Input {
     name: String,
     file: Arc<File>,
-    packed: Packed,
-    /// Offset of atrace's stream in the unpacked text.
-    atrace: Option<u64>,
-    /// Whether the text is that in a JSON.
-    is_json: bool,
+    /// Packings, from the file's own to the innermost.
+    packings: Vec<Packing>,
+    /// Events beside the text in a JSON; `None` of any other input.
+    json: Option<OtherEvents>,
     head: Vec<u8>,
     contents: Contents,
 }
@@ -130,13 +130,6 @@ pub(crate) enum Contents {
     Dat(Box<TraceDat>),
     /// Trace of Perfetto.
     Perfetto(Box<Perfetto>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packed {
-    Plain,
-    Gzip,
-    Zstd,
 }
 
 impl Input {
@@ -189,9 +182,8 @@ impl Input {
         let mut input = Self {
             name,
             file: Arc::new(file),
-            packed: Packed::Plain,
-            atrace: None,
-            is_json: false,
+            packings: Vec::new(),
+            json: None,
             head: Vec::new(),
             contents: Contents::Text,
         };
@@ -203,19 +195,7 @@ impl Input {
                     .unwrap_or_else(|reason| InputError::Read { name: input.name, reason }));
             }
         };
-        input.packed = match input.head.as_slice() {
-            [0x1f, 0x8b, ..] => Packed::Gzip,
-            // A file may begin with a skippable frame.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packed::Zstd,
-            _ => Packed::Plain,
-        };
-        if input.packed != Packed::Plain {
-            input.head = input.read_head().0;
-        }
-        input.atrace = atrace_stream(&input.head);
-        if input.atrace.is_some() {
-            input.head = input.read_head().0;
-        }
+        input.unpack()?;
         if tracedat::is_trace_dat(&input.head) {
             input.contents = Contents::Dat(Box::new(input.open_dat()?));
         } else if perfetto::is_perfetto(&input.head) {
@@ -226,24 +206,43 @@ impl Input {
         Ok(input)
     }
 
+    /// Finds the packings, one in another.
+    fn unpack(&mut self) -> Result<(), InputError> {
+        while let Some(packing) = Packing::of(&self.head) {
+            if self.packings.len() == MOST_PACKINGS {
+                return Err(InputError::PackedTooOften(self.name.clone()));
+            }
+            self.packings.push(packing);
+            self.head = self.read_head().0;
+        }
+        Ok(())
+    }
+
     /// Checks that the input is not a file of another tool. A JSON may have the text of a trace in it.
     fn recognize(&mut self) -> Result<(), InputError> {
-        let Some(foreign) = recognition::foreign(&self.head) else { return Ok(()) };
-        if recognition::is_json(&self.head) {
-            self.is_json = true;
-            let (head, _) = self.read_head();
-            if !head.is_empty() {
-                self.head = head;
-                return Ok(());
+        if let Some(foreign) = recognition::foreign(&self.head) {
+            self.json = recognition::is_json(&self.head).then(OtherEvents::default);
+            let head = if self.json.is_some() { self.read_head().0 } else { Vec::new() };
+            if head.is_empty() {
+                return Err(self.refused(foreign));
             }
+            self.head = head;
         }
-        Err(InputError::Foreign { name: self.name.clone(), what: foreign.what, remedy: foreign.remedy })
+        if html::looks_like_html(&self.head) {
+            return Ok(());
+        }
+        recognition::foreign_text(self.reader()).map_or(Ok(()), |foreign| Err(self.refused(foreign)))
+    }
+
+    /// Returns the error of an input of a kind that is not read.
+    fn refused(&self, foreign: &Foreign) -> InputError {
+        InputError::Foreign { name: self.name.clone(), what: foreign.what, remedy: foreign.remedy }
     }
 
     /// Opens a `trace.dat`; a compressed one is unpacked to a temporary file, as it is read at random.
     fn open_dat(&mut self) -> Result<TraceDat, InputError> {
         let mut damage = None;
-        if self.packed != Packed::Plain || self.atrace.is_some() {
+        if !self.packings.is_empty() {
             let copy = tempfile::tempfile().and_then(|mut file| {
                 match io::copy(&mut self.reader(), &mut file) {
                     // The part unpacked so far is there.
@@ -260,7 +259,7 @@ impl Input {
                 Ok(file) => self.file = Arc::new(file),
                 Err(reason) => return Err(InputError::Copy { name: self.name.clone(), reason }),
             }
-            (self.packed, self.atrace) = (Packed::Plain, None);
+            self.packings.clear();
         }
         TraceDat::open(Arc::clone(&self.file), damage)
             .map_err(|damage| InputError::TraceDat { name: self.name.clone(), damage })
@@ -288,12 +287,13 @@ impl Input {
     /// Returns the text's encoding, where no line can be read in it, and a remedy.
     #[must_use]
     pub(crate) fn encoding(&self) -> Option<&'static str> {
-        let has = |byte: u8| self.head.contains(&byte);
+        let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\r".contains(byte);
         match self.head.as_slice() {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, b'#' | b' ', ..] | [b'#' | b' ', 0, ..] => {
                 Some("is UTF-16, where UTF-8 was expected: `iconv -f UTF-16 -t UTF-8` converts it")
             }
-            _ if has(b'\r') && !has(b'\n') => {
+            // With another control character it is no text, and with LF it has lines.
+            head if head.contains(&b'\r') && !head.iter().any(is_control) => {
                 Some("has lines that end in CR alone, where LF was expected: `tr '\\r' '\\n'` converts them")
             }
             _ => None,
@@ -322,34 +322,24 @@ impl Input {
         matches!(&self.contents, Contents::Perfetto(trace) if trace.declared().window.is_some())
     }
 
+    /// Returns a note on events in it that are not read, once a reader has come to its end.
+    #[must_use]
+    pub(crate) fn note(&self) -> Option<String> {
+        Some(format!("{}: {}", self.name, self.json.as_ref()?.note()?))
+    }
+
     /// Reads the text from its start. Readers are independent of each other.
     ///
     /// Each of their errors contains an [`InputError`], and comes after everything that could be read.
     #[must_use]
     pub(crate) fn reader(&self) -> InputReader {
-        let raw = FileCursor { file: Arc::clone(&self.file), offset: 0 };
-        let unpacked: Box<dyn Read + Send> = match self.packed {
-            Packed::Plain => Box::new(raw),
-            Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, raw))),
-            Packed::Zstd => Box::new(Zstd::new(BufReader::with_capacity(BUFFER, raw))),
-        };
-        let text: Box<dyn Read + Send> = match self.atrace {
-            Some(start) => Box::new(Atrace::new(BufReader::with_capacity(BUFFER, unpacked), start)),
-            None => unpacked,
-        };
-        let text: Box<dyn Read + Send> =
-            if self.is_json { Box::new(JsonText::new(BufReader::with_capacity(BUFFER, text))) } else { text };
-        let packed = self.packed != Packed::Plain || self.atrace.is_some();
-        InputReader { text, name: self.name.clone(), packed, count: 0 }
+        let file: Box<dyn Read + Send> = Box::new(FileCursor { file: Arc::clone(&self.file), offset: 0 });
+        let mut text = self.packings.iter().fold(file, |packed, packing| packing.reader(packed));
+        if let Some(events) = &self.json {
+            text = Box::new(JsonText::new(BufReader::with_capacity(BUFFER, text), events.clone()));
+        }
+        InputReader { text, name: self.name.clone(), packed: !self.packings.is_empty(), count: 0 }
     }
-}
-
-/// Returns the offset of the data in the output of `atrace -z`: messages, `TRACE:`, and a zlib stream.
-fn atrace_stream(head: &[u8]) -> Option<u64> {
-    let mut start = memmem::find(head, b"TRACE:")? + b"TRACE:".len();
-    start += head[start..].iter().take_while(|byte| b"\r\n".contains(byte)).count();
-    // 0x78 alone is an x.
-    matches!(head[start..], [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..]).then_some(start as u64)
 }
 
 /// Reader of the text of an [`Input`].
@@ -381,116 +371,6 @@ impl Read for InputReader {
             }
         }
     }
-}
-
-/// Decoder of all frames of a zstd file.
-struct Zstd<R> {
-    source: R,
-    decoder: FrameDecoder,
-    in_frame: bool,
-    /// Error that follows the rest in the decoder.
-    error: Option<io::Error>,
-}
-
-impl<R: BufRead> Zstd<R> {
-    fn new(source: R) -> Self {
-        let mut decoder = FrameDecoder::new();
-        decoder.set_max_window_size(ZSTD_WINDOW);
-        Self { source, decoder, in_frame: false, error: None }
-    }
-
-    /// Begins the next frame; false when there is none.
-    fn begin(&mut self) -> io::Result<bool> {
-        while !self.source.fill_buf()?.is_empty() {
-            match self.decoder.reset(&mut self.source) {
-                Ok(()) => return Ok(true),
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => skip(&mut self.source, length.into())?,
-                Err(error) => return Err(io::Error::other(error)),
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl<R: BufRead> Read for Zstd<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // An empty last block, and some checksum. The decoder holds back a window of text until a frame ends.
-        const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
-        loop {
-            if !self.in_frame && !self.begin()? {
-                return Ok(0);
-            }
-            self.in_frame = true;
-            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                if let Err(error) =
-                    self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                {
-                    self.error = Some(io::Error::other(error));
-                    let end = self.decoder.decode_blocks(END_OF_FRAME, BlockDecodingStrategy::All);
-                    if end.is_err() {
-                        break;
-                    }
-                }
-            }
-            let count = self.decoder.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            if let Some(error) = self.error.take() {
-                return Err(error);
-            }
-            self.in_frame = false;
-            let stored = self.decoder.get_checksum_from_data();
-            if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-                return Err(io::Error::new(ErrorKind::InvalidData, "the checksum differs"));
-            }
-        }
-    }
-}
-
-/// Decoder of atrace's stream. flate2's own reader takes a stream that ends early for a complete one.
-struct Atrace<R> {
-    source: R,
-    /// Bytes still to skip before the stream.
-    skip: u64,
-    stream: Decompress,
-    ended: bool,
-}
-
-impl<R: BufRead> Atrace<R> {
-    fn new(source: R, skip: u64) -> Self {
-        Self { source, skip, stream: Decompress::new(true), ended: false }
-    }
-}
-
-impl<R: BufRead> Read for Atrace<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        skip(&mut self.source, mem::take(&mut self.skip))?;
-        while !self.ended && !buffer.is_empty() {
-            let input = self.source.fill_buf()?;
-            let no_more = input.is_empty();
-            let (read, written) = (self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.decompress(input, buffer, FlushDecompress::None)?;
-            self.source.consume((self.stream.total_in() - read) as usize);
-            self.ended = status == Status::StreamEnd;
-            let written = (self.stream.total_out() - written) as usize;
-            if written > 0 {
-                return Ok(written);
-            }
-            if no_more && !self.ended {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-        }
-        Ok(0)
-    }
-}
-
-fn skip(source: &mut impl Read, length: u64) -> io::Result<()> {
-    let skipped = io::copy(&mut source.take(length), &mut io::sink())?;
-    if skipped < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ use super::{
     ftrace::Event,
     losses::Loss,
     step::{Step, Steps},
+    window_markers::RECORDER_START,
 };
 use crate::perfetto_schema::{TracePacket, TrackEvent};
 
@@ -223,7 +224,7 @@ impl<R: Read> Events<'_, R> {
         let Some((clock, time)) = self.sequences.time(packet) else { return };
         if let Some(time) = self.converter.convert(clock, time) {
             let place = Place { comm: b"", tid: 0, tgid: None, cpu: NO_CPU, time };
-            self.queue.other(place, b"nntrace_start", |_| {});
+            self.queue.other(place, RECORDER_START, |_| {});
         }
     }
 

@@ -1,7 +1,15 @@
-//! Files of other tools, recognized by their first bytes and lines, so that an error says what a file is and how to make it
-//! readable.
+//! Files of other tools, recognized by their first bytes or by their lines, so that an error says what a file is and how to make
+//! it readable.
+
+use std::ops::Range;
 
 use memchr::memmem;
+
+pub(crate) use texts::foreign_text;
+
+use super::html;
+
+mod texts;
 
 /// Kind of a file that is not read.
 pub(crate) struct Foreign {
@@ -9,21 +17,30 @@ pub(crate) struct Foreign {
     pub what: &'static str,
     /// Remedy.
     pub remedy: &'static str,
+    /// Whether the first bytes of a file, or a line of a text, are of this kind.
     is: fn(&[u8]) -> bool,
 }
 
-/// All kinds, the first that applies counts: packings and binary files by their magic numbers, then texts.
-static KINDS: [Foreign; 18] = [
+/// Begin of a file packed by xz.
+const XZ: &[u8] = b"\xfd7zXZ\0";
+
+/// Remedy for what xz unpacks.
+const BY_XZ: &str = "unpack it with `xz -d`, or pipe it: `xz -dc FILE | nntrace-bpf replay -`";
+
+/// Kinds of files that their first bytes show; the first one that applies counts.
+static FILES: [Foreign; 19] = [
+    Foreign {
+        what: "an empty archive",
+        remedy: "nothing was packed in it; pack the trace again, or give it unpacked",
+        is: is_empty_archive,
+    },
     Foreign {
         what: "a zip archive",
         remedy: "unpack it (`unzip`), and give the trace that is in it",
-        is: |head| head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06"),
+        is: |head| head.starts_with(b"PK\x03\x04"),
     },
-    Foreign {
-        what: "packed by xz",
-        remedy: "unpack it with `xz -d`, or pipe it: `xz -dc FILE | nntrace-bpf replay -`",
-        is: |head| head.starts_with(b"\xfd7zXZ\0"),
-    },
+    Foreign { what: "packed by xz", remedy: BY_XZ, is: |head| head.starts_with(XZ) },
+    Foreign { what: "packed by lzma", remedy: BY_XZ, is: is_lzma },
     Foreign {
         what: "packed by bzip2",
         remedy: "unpack it with `bzip2 -d`, or pipe it: `bzip2 -dc FILE | nntrace-bpf replay -`",
@@ -32,7 +49,13 @@ static KINDS: [Foreign; 18] = [
     Foreign {
         what: "packed by lz4",
         remedy: "unpack it with `lz4 -d`, or pipe it: `lz4 -dc FILE | nntrace-bpf replay -`",
-        is: |head| head.starts_with(b"\x04\x22\x4d\x18"),
+        // Frames, and the format before them.
+        is: |head| head.starts_with(b"\x04\x22\x4d\x18") || head.starts_with(b"\x02\x21\x4c\x18"),
+    },
+    Foreign {
+        what: "packed by compress",
+        remedy: "unpack it with `gzip -d`, or pipe it: `gzip -dc FILE | nntrace-bpf replay -`",
+        is: |head| head.starts_with(b"\x1f\x9d"),
     },
     Foreign {
         what: "a 7z archive",
@@ -40,9 +63,19 @@ static KINDS: [Foreign; 18] = [
         is: |head| head.starts_with(b"7z\xbc\xaf\x27\x1c"),
     },
     Foreign {
+        what: "a rar archive",
+        remedy: "unpack it (`unrar x`), and give the trace that is in it",
+        is: |head| head.starts_with(b"Rar!\x1a\x07"),
+    },
+    Foreign {
         what: "a tar archive",
         remedy: "unpack it (`tar xf`), and give the trace that is in it",
-        is: |head| head.get(257..262) == Some(b"ustar"),
+        is: is_tar,
+    },
+    Foreign {
+        what: "a cpio archive",
+        remedy: "unpack it (`cpio -id < FILE`), and give the trace that is in it",
+        is: is_cpio,
     },
     Foreign {
         what: "an ELF file, which is a program or a library",
@@ -76,27 +109,7 @@ static KINDS: [Foreign; 18] = [
     Foreign {
         what: "a page of trace2html, which has its trace packed in a script",
         remedy: "give the trace that the page was made of",
-        is: |head| has(head, b"viewer-data"),
-    },
-    Foreign {
-        what: "the text of the function_graph tracer, which has no thread and no time for each event",
-        remedy: "record with the tracer nop (`echo nop > /sys/kernel/tracing/current_tracer`), or with `trace-cmd record -e power -e sched`",
-        is: |head| has(head, b"# tracer: function_graph") || first_line(head).is_some_and(is_graph),
-    },
-    Foreign {
-        what: "text in ftrace's latency format, whose times are relative",
-        remedy: "switch it off (`echo 0 > /sys/kernel/tracing/options/latency-format`) and read the trace again, or record with `trace-cmd record -e power -e sched`",
-        is: |head| has(head, b" latency trace v1"),
-    },
-    Foreign {
-        what: "a console log with a dump of ftrace's buffer, which is in the latency format",
-        remedy: "let the buffer survive the reboot (`reserve_mem` and `trace_instance=boot_map`) and copy /sys/kernel/tracing/instances/boot_map/trace, or record with `trace-cmd record -e power -e sched`",
-        is: |head| has(head, b"Dumping ftrace buffer:"),
-    },
-    Foreign {
-        what: "the text of `perf script`",
-        remedy: "record with `trace-cmd record -e power -e sched` instead, and give trace.dat or the text of `trace-cmd report`",
-        is: |head| first_line(head).is_some_and(is_perf_script),
+        is: |head| html::looks_like_html(head) && memmem::find(head, b"viewer-data").is_some(),
     },
     Foreign {
         what: "a picture or a document",
@@ -114,7 +127,43 @@ static KINDS: [Foreign; 18] = [
 
 /// Returns the kind of a file that begins like this, if it is one that is not read.
 pub(crate) fn foreign(head: &[u8]) -> Option<&'static Foreign> {
-    KINDS.iter().find(|kind| (kind.is)(head))
+    FILES.iter().find(|kind| (kind.is)(head))
+}
+
+/// Whether a file that begins like this was packed from nothing: where its content would begin is its end.
+fn is_empty_archive(head: &[u8]) -> bool {
+    head.starts_with(b"PK\x05\x06")
+        || head.starts_with(b"BZh") && head.get(4..10) == Some(b"\x17\x72\x45\x38\x50\x90")
+        || head.starts_with(XZ) && head.get(12) == Some(&0)
+}
+
+/// Whether a file that begins like this is packed by lzma: the usual properties and size of the dictionary, and a length of the
+/// content that is unknown (-1) or less than 2^48.
+fn is_lzma(head: &[u8]) -> bool {
+    let Some(length) = head.get(5..13) else { return false };
+    head.starts_with(b"\x5d\0\0") && (length == [u8::MAX; 8] || length.ends_with(&[0, 0]))
+}
+
+/// Whether a file that begins like this is a tar archive: by the mark of POSIX, or, without it, by the checksum of the header.
+fn is_tar(head: &[u8]) -> bool {
+    const LENGTH: usize = 512;
+    const CHECKSUM: Range<usize> = 148..156;
+    if head.get(257..262) == Some(b"ustar") {
+        return true;
+    }
+    let Some(header) = head.get(..LENGTH) else { return false };
+    let digits = str::from_utf8(&header[CHECKSUM]).unwrap_or_default().trim_matches([' ', '\0']);
+    // The digits themselves count as blanks.
+    let bytes = header.iter().enumerate().map(|(at, &byte)| if CHECKSUM.contains(&at) { b' ' } else { byte });
+    u32::from_str_radix(digits, 8) == Ok(bytes.map(u32::from).sum::<u32>())
+}
+
+/// Whether a file that begins like this is a cpio archive, in one of the formats whose headers are digits.
+fn is_cpio(head: &[u8]) -> bool {
+    const SHORTEST_HEADER: usize = 76;
+    let is_digits = |header: &[u8]| header.iter().all(u8::is_ascii_hexdigit);
+    matches!(head, [b'0', b'7', b'0', b'7', b'0', b'1' | b'2' | b'7', ..])
+        && head.get(..SHORTEST_HEADER).is_some_and(is_digits)
 }
 
 /// Whether a file that begins like this is JSON.
@@ -126,37 +175,6 @@ pub(crate) fn is_json(head: &[u8]) -> bool {
         _ => return false,
     };
     matches!(inside.first(), Some(b'"' | b'}') | None)
-}
-
-fn has(head: &[u8], text: &[u8]) -> bool {
-    memmem::find(head, text).is_some()
-}
-
-/// Returns the first line that is neither blank nor a comment.
-fn first_line(head: &[u8]) -> Option<&[u8]> {
-    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.into_iter().find(|line| !line.is_empty() && line[0] != b'#')
-}
-
-/// Whether a line is one of the tracer `function_graph`: ` 0)   0.667 us    |  function();`.
-fn is_graph(line: &[u8]) -> bool {
-    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (1..=4).contains(&digits) && line.get(digits) == Some(&b')') && (line.contains(&b'|') || has(line, b"=>"))
-}
-
-/// Whether a line is an event of `perf script`: `NAME  TID [CPU] SECONDS.FRACTION: GROUP:EVENT: ..`, or `NAME PID/TID ..`.
-fn is_perf_script(line: &[u8]) -> bool {
-    memchr::memchr_iter(b'[', line).any(|open| {
-        let Some(close) = memchr::memchr(b']', &line[open..]).map(|at| open + at) else { return false };
-        let is_cpu = close > open + 1 && line[open + 1..close].iter().all(u8::is_ascii_digit);
-        let mut words = line[..open].trim_ascii_end().rsplitn(2, |&byte| byte == b' ');
-        let (Some(id), Some(name)) = (words.next(), words.next()) else { return false };
-        let is_id = !id.is_empty() && id.iter().all(|byte| byte.is_ascii_digit() || *byte == b'/');
-        let time = line[close + 1..].trim_ascii_start();
-        let colon = memchr::memchr(b':', time).unwrap_or(0);
-        let is_time = colon > 0 && time[..colon].iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
-        is_cpu && is_id && is_time && !name.trim_ascii().is_empty()
-    })
 }
 
 #[cfg(test)]

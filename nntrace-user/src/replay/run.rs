@@ -27,6 +27,7 @@ use crate::model::{
     findings::{RunFacts, Sums},
     input::Observer,
     limits::Limits,
+    plurals::{counted, one_or_many},
     run_facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
     section::{Section, SectionObserver},
@@ -95,7 +96,8 @@ pub enum ReplayError {
     },
     /// There are events, but none that says anything about the network, the CPUs or the threads.
     #[error(
-        "no mark, power event or scheduling event in {files}, only {count} others, such as {example}; record them with `trace-cmd record -e power -e sched`, and marks by atrace or trace_marker"
+        "no mark, power event or scheduling event in {files}, only {count} {}, such as {example}; record them with `trace-cmd record -e power -e sched`, and marks by atrace or trace_marker",
+        one_or_many(*count, "other", "others")
     )]
     NoUsefulEvents {
         /// Names of the inputs.
@@ -328,15 +330,17 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     }
     if scheduling.forgotten > 0 {
         notes.push(format!(
-            "{} threads that had ended are not told one by one: more are kept with a larger --memory",
-            scheduling.forgotten
+            "{} {} not told one by one: more are kept with a larger --memory",
+            scheduling.forgotten,
+            one_or_many(scheduling.forgotten, "thread that had ended is", "threads that had ended are")
         ));
     }
     notes.extend(accounts.note_on_twins());
     let left_out = accounts.finish(marks, diagnostics);
     if left_out > 0 {
         notes.push(format!(
-            "{left_out} sections that had not ended are not told one by one: raise --memory to see them"
+            "{left_out} {} not told one by one: raise --memory to see more",
+            one_or_many(left_out, "section that had not ended is", "sections that had not ended are")
         ));
     }
     let mut diagnostics = diagnostics.counts();
@@ -351,6 +355,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         notes.push(NO_CLUSTERS.into());
     }
     notes.extend(counts.without_unit.as_deref().map(without_unit));
+    notes.extend(inputs.iter().filter_map(Input::note));
     let loss = Loss {
         records_produced: counts.events.saturating_add(lost.events),
         records_drained: counts.events,
@@ -388,7 +393,11 @@ fn no_events(pass: Pass, files: &[String], inputs: &[Input]) -> ReplayError {
     let what = match pass.counts.unreadable {
         _ if let Some((_, found)) = of_no_cpu => {
             let example = String::from_utf8_lossy(&found.example[..found.len as usize]);
-            format!("each of its {} events is of a CPU that no machine has, first {example}", found.count)
+            let events = match found.count {
+                1 => "its one event".to_owned(),
+                many => format!("each of its {many} events"),
+            };
+            format!("{events} is of a CPU that no machine has, first {example}")
         }
         0 if inputs.iter().any(|input| matches!(input.contents(), Contents::Perfetto(_))) => {
             "a trace of Perfetto without ftrace events and without track events".into()
@@ -397,7 +406,7 @@ fn no_events(pass: Pass, files: &[String], inputs: &[Input]) -> ReplayError {
             "a web page without the text of a trace; give the trace that the page was made of".into()
         }
         0 => "it is empty, or holds comments only".into(),
-        lines => format!("{lines} lines in no format that is known"),
+        lines => format!("{} in no format that is known", counted(lines, "line")),
     };
     let of_inputs = inputs.iter().filter_map(|input| Some(format!("{} {}", input.name(), input.encoding()?)));
     let without_unit = pass.counts.without_unit.as_deref().map(without_unit);

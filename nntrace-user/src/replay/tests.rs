@@ -55,7 +55,12 @@ fn a_file_without_anything_to_show_is_refused_with_what_it_is() {
 #[test]
 fn the_text_of_ftrace_in_json_is_read() {
     let text = r##"{"traceEvents":[],"systemTraceEvents":"# tracer: nop\na-1 (1) [000] 1.0: tracing_mark_write: B|1|[NN_LR_PE]x\na-1 (1) [000] 2.0: tracing_mark_write: E|1\n"}"##;
-    assert_eq!(run(text, None).phases[0].total_ns, 1_000_000_000);
+    let is_noted = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("`traceEvents`"));
+    for (text, has_others) in [(text.to_owned(), false), (text.replace("[]", r#"[{"ph":"X"}]"#), true)] {
+        let snapshot = run(&text, None);
+        assert_eq!(snapshot.phases[0].total_ns, 1_000_000_000);
+        assert_eq!(is_noted(&snapshot), has_others, "{:?}", snapshot.notes);
+    }
 }
 
 #[test]
@@ -262,6 +267,24 @@ fn a_process_outlives_a_thread_of_it() {
     let snapshot = run(text, None);
     let rows: Vec<_> = snapshot.threads.iter().map(|row| (row.pid, row.tid, row.on_cpu_ns)).collect();
     assert_eq!(rows, [(5, 5, 10_000), (5, 7, 60_000)]);
+}
+
+/// In a container, another process of the host may have a thread with the same id.
+#[test]
+fn a_thread_ends_with_its_own_exit_only() {
+    let text = "\
+        run-7    (    5) [000] 1.000000: tracing_mark_write: B|5|[NN_LR_PE]run
+     kworker-7   (    7) [001] 1.000100: sched_process_exit: comm=kworker pid=7 prio=120
+        run-7    (    5) [000] 1.000400: tracing_mark_write: E|5
+        run-7    (    5) [000] 1.000500: tracing_mark_write: B|5|[NN_LR_PE]run
+        run-7    (    5) [001] 1.000600: sched_process_exit: comm=run pid=7 prio=120
+        run-7    (    5) [000] 1.000700: tracing_mark_write: E|5
+";
+    let snapshot = run(text, None);
+    let rows: Vec<_> = snapshot.functions.iter().map(|row| (&*row.name, row.count, row.total_ns)).collect();
+    assert_eq!(rows, [("run", 1, 400_000)]);
+    let kinds: Vec<_> = snapshot.diagnostics.iter().map(|row| (row.kind.name(), row.count)).collect();
+    assert_eq!(kinds, [("open_at_end", 1)]);
 }
 
 /// A thread other than the leader: the program continues under the leader's id, and the thread's own id is gone.

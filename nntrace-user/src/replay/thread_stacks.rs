@@ -306,12 +306,19 @@ impl ThreadStacks {
         twin
     }
 
-    /// Forgets the open sections of a thread that ended: its id may be another thread's from now on.
-    pub(crate) fn exit(&mut self, tid: u32) {
-        if let Some(number) = self.slot(tid) {
+    /// Forgets the open sections of a thread that ended: its id may be another thread's from now on. The process is `None` where
+    /// the event does not give it. Returns whether it is not a thread of another process that has this id.
+    pub(crate) fn exit(&mut self, tid: u32, tgid: Option<u32>) -> bool {
+        let twin = tgid.and_then(|tgid| self.twins.get(&(tid, tgid)).copied());
+        let tid = twin.unwrap_or(tid);
+        let Some(number) = self.slot(tid) else { return true };
+        let is_of_other =
+            self.threads[number].pid.zip(tgid).is_some_and(|(of_marks, of_exit)| of_marks != of_exit);
+        if !is_of_other {
             let old = std::mem::replace(&mut self.threads[number], Thread::new(tid));
             self.parted.add(&old, self.most_threads);
         }
+        !is_of_other
     }
 
     /// Returns a note on threads that are shown with an id that is not their own; `None` without any.

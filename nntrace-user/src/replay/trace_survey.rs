@@ -32,6 +32,8 @@ pub(crate) struct Survey {
     pub is_out_of_order: bool,
     /// Times of the first begin marker and the last end marker, ns.
     markers: (Option<u64>, Option<u64>),
+    /// When the first recorder began, ns.
+    recorder_start: Option<u64>,
 }
 
 impl Survey {
@@ -70,6 +72,7 @@ impl Survey {
         self.seen = Some((first, time));
         match window_markers::of(event.kind) {
             Some(Marker::Start) => _ = self.markers.0.get_or_insert(time),
+            Some(Marker::RecorderStart) => _ = self.recorder_start.get_or_insert(time),
             Some(Marker::End) => self.markers.1 = Some(time),
             Some(Marker::Frequency { .. }) | None => {}
         }
@@ -90,6 +93,7 @@ impl Survey {
     /// Returns the window given by the markers in the trace; `None` without any.
     fn marked_range(&self) -> Option<TimeRange> {
         let (start, end) = self.markers;
+        let start = start.or(self.recorder_start);
         let range = TimeRange { begin: start.unwrap_or(0), end: end.unwrap_or(u64::MAX) };
         ((start.is_some() || end.is_some()) && range.begin <= range.end).then_some(range)
     }

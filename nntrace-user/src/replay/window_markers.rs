@@ -4,11 +4,16 @@
 
 use super::ftrace::EventKind;
 
+/// Word for the begin of a recording, by readers of formats that have one.
+pub(crate) const RECORDER_START: &[u8] = b"nntrace_recorder_start";
+
 /// Meaning of such a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
     /// The window begins.
     Start,
+    /// The recorder began: what is before is left from earlier. It begins the window unless a [`Marker::Start`] does.
+    RecorderStart,
     /// The window ends.
     End,
     /// This frequency (kHz) was read from a CPU.
@@ -49,6 +54,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<Marker> {
 pub(crate) fn of_event(name: &[u8], fields: &[u8]) -> Option<Marker> {
     match name {
         b"nntrace_start" | b"idlestat_start" => Some(Marker::Start),
+        RECORDER_START => Some(Marker::RecorderStart),
         b"nntrace_end" | b"idlestat_end" => Some(Marker::End),
         b"idlestat_frequency" | b"cpu_frequency_devlib" => {
             let (khz, cpu) = super::ftrace::cpu_fields(fields)?;
@@ -68,6 +74,7 @@ mod tests {
         assert_eq!(read(b"cpu_frequency_devlib:        state=450000 cpu_id=3"), frequency);
         assert_eq!(read(b"idlestat_frequency: state=450000 cpu_id=3"), frequency);
         assert_eq!(read(b"nntrace_start"), Some(Marker::Start));
+        assert_eq!(of_event(RECORDER_START, b""), Some(Marker::RecorderStart));
         assert_eq!(read(b"nntrace_start: run 1"), Some(Marker::Start));
         assert_eq!(of_event(b"idlestat_end", b""), Some(Marker::End));
     }

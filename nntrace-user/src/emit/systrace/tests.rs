@@ -59,6 +59,26 @@ fn mark(us: u64, thread: &str, mark: &str) -> String {
 
 const APP: &str = "app-20 (   20)";
 
+/// Threads whose ids are in the opposite order hand work over within one microsecond.
+#[test]
+fn marks_of_threads_at_one_time_stay_in_their_order() {
+    const SENDER: &str = "sender-22 (   20)";
+    let text = [
+        mark(0, SENDER, "B|20|[NN_LR_PE]infer#acct=a"),
+        mark(10, SENDER, "I|20|nn.send#h=1"),
+        mark(10, APP, "I|20|nn.recv#h=1"),
+        mark(10, APP, "B|20|[NN_LD_PE]drv"),
+        mark(50, APP, "E|20"),
+        mark(60, SENDER, "E|20"),
+    ]
+    .concat();
+    let (again, replayed) = exported(&text);
+    let expected = results(&replayed);
+    assert!(expected.accounts.len() == 1 && expected.accounts[0].count == 2, "{:?}", expected.accounts);
+    let (_file, options) = options(again.as_bytes());
+    assert_eq!(results(&replay::replay(&options).unwrap()), expected, "{again}");
+}
+
 /// A name that no section ended with is known from its start alone.
 #[test]
 fn a_section_that_has_not_ended_has_its_name() {

@@ -129,15 +129,15 @@ mod tests {
         };
         let cases = [
             (["cpus", ""], json!([cpu(MAX_CPU, 9)]), None),
-            (["cpus", ""], json!([cpu(MAX_CPU + 1, 9)]), Some("CPU 4096")),
+            (["cpus", ""], json!([cpu(MAX_CPU + 1, 9)]), Some("CPU 8192")),
             (["cpus", ""], json!([cpu(1, u64::MAX)]), Some("longer than any window")),
             (["window", "end_ns"], json!(9), Some("ends at 9 ns")),
             (["reports", "sections"], json!([section(0)]), None),
             (["reports", "sections"], json!([section(1)]), Some("sums of report 1")),
             (["kept", ""], kept(MAX_CPU), None),
-            (["kept", ""], kept(MAX_CPU + 1), Some("CPU 4096")),
+            (["kept", ""], kept(MAX_CPU + 1), Some("CPU 8192")),
             (["host_at_begin", ""], host(MAX_CPU), None),
-            (["host_at_begin", ""], host(MAX_CPU + 1), Some("CPU 4096")),
+            (["host_at_begin", ""], host(MAX_CPU + 1), Some("CPU 8192")),
         ];
         for ([key, inner], value, reason) in cases {
             let mut state = empty();

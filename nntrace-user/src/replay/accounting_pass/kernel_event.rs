@@ -47,11 +47,12 @@ impl Pass {
             }
             KernelEvent::Task(TaskEvent::Fork { child }) => causality.create(at, event.tid, child),
             KernelEvent::Task(TaskEvent::Exit) => {
-                causality.exit(at, event.tid);
+                if self.accounts.exit(event.tid, event.tgid) {
+                    causality.exit(at, event.tid);
+                }
                 if let Some(pid) = event.tgid {
                     self.results.model.marks.language_models.exit(pid, event.tid, event.time);
                 }
-                self.accounts.exit(event.tid);
             }
             KernelEvent::Limit(limit) => self.order.push(limit.at(now)),
             KernelEvent::Binder(transaction) => self.transaction(event, transaction),

@@ -36,10 +36,14 @@ fn zstd(text: &[u8]) -> Vec<u8> {
     compress_to_vec(text, CompressionLevel::Fastest)
 }
 
-fn input(bytes: &[u8]) -> Input {
+fn opened(bytes: &[u8]) -> Result<Input, InputError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
-    Input::open(file.path()).unwrap()
+    Input::open(file.path())
+}
+
+fn input(bytes: &[u8]) -> Input {
+    opened(bytes).unwrap()
 }
 
 fn all(input: &Input) -> Vec<u8> {
@@ -70,6 +74,9 @@ fn packed_files_are_known_by_their_bytes() {
         atrace("TRACE:\n"),
         atrace("TRACE:\r\n"),
         gzip(&atrace("TRACE:\n")),
+        zlib(&text),
+        gzip(&gzip(&text)),
+        zstd(&gzip(&zlib(&text))),
     ];
     for (case, bytes) in packed.iter().enumerate() {
         let input = input(bytes);
@@ -78,6 +85,38 @@ fn packed_files_are_known_by_their_bytes() {
             assert!(all(&input) == text, "case {case}, time {time}");
         }
     }
+}
+
+#[test]
+fn packings_in_packings_have_an_end() {
+    let mut bytes = b"hello".to_vec();
+    for _ in 0..MOST_PACKINGS {
+        bytes = gzip(&bytes);
+    }
+    assert_eq!(all(&input(&bytes)), b"hello");
+    let error = opened(&gzip(&bytes)).unwrap_err().to_string();
+    assert!(error.contains(&format!("is packed more than {MOST_PACKINGS} times")), "{error}");
+}
+
+#[test]
+fn a_text_may_begin_like_a_stream_of_zlib() {
+    let text = b"x^a-1 [000] 1.5: print: x\n";
+    assert_eq!(all(&input(text)), text);
+}
+
+#[test]
+fn advice_on_line_ends_is_for_texts() {
+    assert!(input(b"a\rb").encoding().is_some());
+    for bytes in [&b"a\r\nb"[..], b"a\rb\x01", b"ab"] {
+        assert_eq!(input(bytes).encoding(), None, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn text_in_json_may_be_that_of_another_tracer() {
+    let json = br#"{"systemTraceEvents": "CPU:0 [LOST 9 EVENTS]\n 0)   0.667 us    |  f();\n"}"#;
+    let error = opened(json).unwrap_err().to_string();
+    assert!(error.contains("is the text of the function_graph tracer"), "{error}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) struct TrackEvents {
     open: FxHashMap<TrackKey, Vec<Open>>,
     open_count: usize,
     /// Values of counters whose events have differences, by sequence and track: each writer counts from 0.
-    values: FxHashMap<(u32, u64), i64>,
+    values: FxHashMap<(u32, u64), Sum>,
     /// Number of the last asynchronous slice.
     cookie: u64,
     /// Events whose name is not known, as its number has no text.
@@ -39,6 +39,31 @@ pub(super) struct TrackEvents {
     pub(super) left_out: u64,
     /// Values of counters that are no whole numbers.
     pub(super) fractions: u64,
+}
+
+/// Value of a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    whole: i64,
+    fraction: f64,
+}
+
+impl Sum {
+    /// Returns a value as a track event has it; `None` for one that is too large to be exact.
+    fn of(event: &TrackEvent) -> Option<Self> {
+        if let Some(whole) = event.counter_value {
+            return Some(Self { whole, fraction: 0.0 });
+        }
+        let value = event.double_counter_value.filter(|value| value.abs() <= 9_007_199_254_740_992.0)?;
+        Some(Self { whole: value.trunc() as i64, fraction: value.fract() })
+    }
+
+    /// Adds another one so many times.
+    fn add(self, other: Self, times: i64) -> Self {
+        let fraction = self.fraction + other.fraction * times as f64;
+        let whole = self.whole.saturating_add(other.whole.saturating_mul(times));
+        Self { whole: whole.saturating_add(fraction.trunc() as i64), fraction: fraction.fract() }
+    }
 }
 
 /// Track of an event.
@@ -157,7 +182,11 @@ impl TrackEvents {
             },
             // The counters of an export are states of clusters, which follow from the events of CPUs.
             Action::Counter if context.is_own => {}
-            Action::Counter => self.counter(event, id, owner, place, context.tracks, queue),
+            Action::Counter => {
+                if let Some(track) = event.track_uuid.or(sequence.default_track) {
+                    self.counter(event, (id, track), owner, place, context.tracks, queue);
+                }
+            }
             Action::AsyncBegin(cookie) => {
                 queue.mark(place, |out| asynchronous(out, b'S', owner.pid, &name, cookie));
             }
@@ -229,34 +258,32 @@ impl TrackEvents {
     fn counter(
         &mut self,
         event: &TrackEvent,
-        sequence: u32,
+        key: (u32, u64),
         owner: Owner,
         place: Place<'_>,
         tracks: &Tracks,
         queue: &mut Queue,
     ) {
-        let Some(uuid) = event.track_uuid else { return };
-        let Some(counter) = tracks.counter(uuid) else { return };
-        let whole = |value: f64| {
-            // All of these are exact.
-            (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64)
-        };
-        let Some(value) = event.counter_value.or_else(|| event.double_counter_value.and_then(whole)) else {
+        let Some(counter) = tracks.counter(key.1) else { return };
+        let Some(read) = Sum::of(event) else {
             self.fractions += u64::from(event.double_counter_value.is_some());
             return;
         };
-        let mut value = value.saturating_mul(counter.multiplier);
-        let key = (sequence, uuid);
+        let mut value = Sum::default().add(read, counter.multiplier);
         if counter.is_incremental && (self.values.len() < MOST_COUNTERS || self.values.contains_key(&key)) {
             let sum = self.values.entry(key).or_default();
-            *sum = sum.saturating_add(value);
+            *sum = sum.add(read, counter.multiplier);
             value = *sum;
         }
-        let name = tracks.name(uuid);
+        if value.fraction != 0.0 {
+            self.fractions += 1;
+            return;
+        }
+        let name = tracks.name(key.1);
         queue.mark(place, |out| {
             append(out, format_args!("C|{}|", owner.pid));
             out.extend_from_slice(name);
-            append(out, format_args!("|{value}"));
+            append(out, format_args!("|{}", value.whole));
         });
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::clocks::ClockId;
+use crate::model::plurals::one_or_many;
 
 /// Clocks that are named at most.
 const MOST_CLOCKS: usize = 64;
@@ -32,9 +33,11 @@ impl Unplaced {
     pub(super) fn notes(&self, trace: ClockId) -> impl Iterator<Item = String> {
         self.clocks.iter().map(move |(clock, count)| {
             format!(
-                "{count} events have times of clock {} that no clock snapshot relates to the trace's clock, {}: they are left out",
+                "{count} {} of clock {} that no clock snapshot relates to the trace's clock, {}: {} left out",
+                one_or_many(*count, "event has a time", "events have times"),
                 clock.name(),
-                trace.name()
+                trace.name(),
+                one_or_many(*count, "it is", "they are")
             )
         })
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::perfetto_schema::{
     BufferStats, CounterDescriptor, EventType, InternedData, InternedName, LegacyEvent, NEEDS_STATE,
-    ProcessDescriptor, STATE_CLEARED, ThreadDescriptor, TracePacketDefaults, TraceStats, TrackDescriptor,
-    TrackEvent, TrackEventDefaults,
+    ProcessDescriptor, STATE_CLEARED, ServiceEvent, ThreadDescriptor, TracePacketDefaults, TraceStats,
+    TrackDescriptor, TrackEvent, TrackEventDefaults,
 };
 
 /// Track of the thread 21 of process 20, in these traces.
@@ -139,6 +139,59 @@ fn names_tracks_and_clocks_may_be_those_of_the_sequence() {
     assert_eq!(snapshot.phases, marks.phases);
     let note = "FILE: read only in part: 1 events have a number in place of a name, and no text for it";
     assert!(snapshot.notes.iter().any(|told| told == note), "{:?}", snapshot.notes);
+}
+
+#[test]
+fn counters_add_up_with_their_fractions_on_the_track_of_the_sequence() {
+    let counter = TrackDescriptor {
+        uuid: Some(9),
+        name: Some("level".into()),
+        counter: Some(CounterDescriptor { is_incremental: Some(true), ..CounterDescriptor::default() }),
+        ..TrackDescriptor::default()
+    };
+    let defaults = TracePacket {
+        sequence_flags: Some(STATE_CLEARED),
+        trusted_packet_sequence_id: Some(2),
+        trace_packet_defaults: Some(TracePacketDefaults {
+            track_event_defaults: Some(TrackEventDefaults { track_uuid: Some(9) }),
+            ..TracePacketDefaults::default()
+        }),
+        ..TracePacket::default()
+    };
+    let value = |us, double_counter_value| TracePacket {
+        sequence_flags: Some(NEEDS_STATE),
+        ..on_track(
+            us,
+            TrackEvent {
+                r#type: Some(EventType::Counter.into()),
+                double_counter_value: Some(double_counter_value),
+                ..TrackEvent::default()
+            },
+        )
+    };
+    let packets =
+        [described(counter), defaults, value(1, 1.5), value(2, 1.5), value(3, 1.0), value(4, f64::INFINITY)];
+    let snapshot = snapshot(&file(&packets));
+    let [row] = &snapshot.counters[..] else { panic!("{:?}", snapshot.counters) };
+    assert_eq!((&*row.name, row.count, row.last), ("level", 2, Some(4)));
+    let note = "FILE: read only in part: 2 values of counters are no whole numbers: they are left out";
+    assert!(snapshot.notes.iter().any(|told| told == note), "{:?}", snapshot.notes);
+}
+
+#[test]
+fn the_mark_of_a_user_begins_the_window_rather_than_the_recorder() {
+    const BEGIN: &str = "B|20|[NN_LR_PE]f";
+    let started = |us: u64| TracePacket {
+        timestamp: Some(START + us * 1_000),
+        service_event: Some(ServiceEvent { tracing_started: Some(true) }),
+        ..TracePacket::default()
+    };
+    let events =
+        || bundle(0, vec![print(0, 20, BEGIN), print(100, 20, "nntrace_start"), print(400, 20, "E|20")]);
+    let window = |packets: &[TracePacket]| snapshot(&file(packets)).window.length_ns();
+    assert_eq!(window(&[started(50), events()]), 300_000);
+    let events = || bundle(0, vec![print(0, 20, BEGIN), print(400, 20, "E|20")]);
+    assert_eq!(window(&[started(50), events()]), 350_000);
 }
 
 #[test]
