@@ -18,6 +18,8 @@ fn wrong_values_are_refused_with_the_range() -> Result<()> {
     for (words, parts) in [
         (&["--pid", "abc"][..], &["'abc'", "number of a process", "pgrep"][..]),
         (&["--pid", "4294967297"], &["from 1 to 4194304"]),
+        (&["--pid", "-1"], &["'-1'", "from 1 to 4194304"]),
+        (&["--duration", "-5s", "--", "true"], &["'-5s'", "greater than zero"]),
         (&["replay", "trace.txt", "--driver", "x"], &["number of a process or a thread"]),
         (&["print", "trace.txt", "--tid", "99999999999"], &["0 to 4294967295"]),
         (&["--interval", "1ns"], &["from 1ms to 100 years"]),
@@ -31,6 +33,7 @@ fn wrong_values_are_refused_with_the_range() -> Result<()> {
         (&["--counters", "cyles"], &["no event \"cyles\"", "did you mean", "cycles"]),
         (&["recrod", "-o", "x"], &["no subcommand recrod", "did you mean record", "-- recrod"]),
         (&["help", "recrod"], &["did you mean record"]),
+        (&["energy-model", "nosuch"], &["no subcommand nosuch", "init, check, fit, rails"]),
         (&["what-if", "trace.txt"], &["--rank", "Usage: nntrace-bpf what-if [OPTIONS]"]),
         (&["record", "--pid", "1"], &["-o run1", "Usage: nntrace-bpf record [OPTIONS]"]),
         (&["-o", "x.foo", "--", "true"], &["expected a file name", "Usage: nntrace-bpf [OPTIONS]"]),
@@ -70,11 +73,13 @@ fn errors_name_the_next_step_and_no_cause_twice() -> Result<()> {
         (&["replay", "nosuch"], 1, &["nosuch", no_such_file, "check the path"]),
         (&["diff", "nosuch", "trace.txt"], 1, &["nosuch", no_such_file, "check the path"]),
         (&["unpack", "nosuch.nnpack"], 1, &["nosuch.nnpack", no_such_file]),
-        (&["pack", "nosuch"], 1, &["nosuch", no_such_file]),
+        (&["pack", "nosuch"], 1, &["nosuch", no_such_file, "check the path"]),
+        (&["info", "nosuch"], 1, &["nosuch", no_such_file, "check the path"]),
+        (&["calls", "trace.txt"], 1, &["trace.txt is not a recording: it is a file", "record -o DIR"]),
         (&["engines", "--map", "nosuch.toml"], 1, &["nosuch.toml", no_such_file]),
         (&["engines", "--map", "/dev/zero"], 1, &["/dev/zero", "larger than 1 MiB"]),
         (&["export", "trace.txt", "-o", "none/x.parquet", "--board", "b"], 1, &["none", no_such_file]),
-        (&["export", "trace.txt", "-o", "none/x.pftrace"], 1, &["no folder none", no_such_file]),
+        (&["export", "trace.txt", "-o", "none/x.pftrace"], 1, &["no folder none", no_such_file, "create it"]),
         (
             &["replay", "trace.txt", "--energy-model", "nosuch"],
             2,
@@ -82,6 +87,7 @@ fn errors_name_the_next_step_and_no_cause_twice() -> Result<()> {
         ),
         (&["replay", "trace.txt", "--energy-model", "large.toml"], 2, &["larger than 1 MiB"]),
         (&["engines", "--engine", "onnxrutime"], 1, &["\"onnxrutime\"", "did you mean onnxruntime?"]),
+        (&["engines", "--engine", ""], 1, &["no engine is named \"\"; there are onnxruntime"]),
     ] {
         let mut profiler = Profiler::new()?.args(words);
         let ended = Child::run(profiler.command().current_dir(folder.path()))?.expect_code(code)?;

@@ -273,7 +273,11 @@ fn only_recordings_are_written_once_more() -> Result<()> {
     fs::write(&trace, "nothing")?;
     let path = trace.as_os_str();
     let ended = run(&["replay".as_ref(), "--emit".as_ref(), path])?.expect_code(1)?;
-    ensure!(ended.stderr.contains("is no recording: --emit needs a folder"), "{}", ended.stderr);
+    ensure!(
+        ended.stderr.contains("is not a recording: it is a file; --emit reads folders"),
+        "{}",
+        ended.stderr
+    );
     for wrong in
         [&["--json"][..], &["--speed", "fast"], &["--start-on", "SIGKILL"], &["--time-range", "1..2"]]
     {

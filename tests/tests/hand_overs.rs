@@ -151,7 +151,7 @@ fn what_was_not_seen_is_no_number() -> Result<()> {
     let table = alone.text().to_string();
     let setup = table.lines().find(|line| line.trim_start().starts_with("setup")).context("no setup")?;
     assert_eq!(setup.split_whitespace().skip(1).collect::<Vec<_>>(), ["-"; 9], "{table}");
-    assert!(table.contains("1 calls have no server that was seen"), "{table}");
+    assert!(table.contains("1 call has no server that was seen"), "{table}");
     Ok(())
 }
 
@@ -225,7 +225,7 @@ fn work_that_is_taken_before_it_is_given_is_a_violation() -> Result<()> {
     let pair = of_method(&split_early, EXECUTE)?;
     assert_eq!((pair.hb_violations, split_early.hb_violations), (1, 1));
     assert_eq!(sums(pair), [None, Some(300), None, Some(1_800), Some(200), Some(2_200)]);
-    assert!(split_early.text().to_string().contains("1 were taken before they were given (hb_violation)"));
+    assert!(split_early.text().to_string().contains("1 was taken before it was given (hb_violation)"));
 
     let calls = call([1_000, 1_001, 1_200, 3_000, 3_200]);
     assert_eq!(split(&with_calls(&calls, &TAKING_PART))?.hb_violations, 0);

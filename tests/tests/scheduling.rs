@@ -235,7 +235,7 @@ fn what_outlives_its_command_is_named() -> Result<()> {
     let notes = run.snapshot.notes.join("\n");
     assert!(
         notes.contains(&format!(
-            "1 of the processes that it started live on, traced no more: {daemon} (sleep)"
+            "1 of the processes that it started lives on, traced no more: {daemon} (sleep)"
         )),
         "{notes}"
     );

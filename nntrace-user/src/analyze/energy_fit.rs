@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::model::{
     Findings,
     energy::{self, Coefficient, Energy, EnergyModel, price},
+    plurals::counted,
     rails::{RailRow, Rails},
     run_facts::Window,
 };
@@ -36,7 +37,8 @@ pub enum FitError {
     NoRail(String),
     /// There is not enough to fit to.
     #[error(
-        "{usable} of {all} intervals can be used, and it takes {LEAST_INTERVALS}, better some dozens with different loads: {left_out}"
+        "{usable} of {} can be used, and it takes {LEAST_INTERVALS}, better some dozens with different loads: {left_out}",
+        counted(*all as u64, "interval")
     )]
     TooFew {
         /// Intervals that can be used.

@@ -4,8 +4,11 @@
 const MOST: usize = 5;
 
 /// Returns the names that are close to one, the closest first: by the letters that have to be changed, or because one is a
-/// part of the other.
+/// part of the other. To an empty one, none is.
 pub(crate) fn near<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if name.is_empty() {
+        return Vec::new();
+    }
     let lower = name.to_lowercase();
     let most = (lower.chars().count() / 3).max(1);
     let mut close: Vec<(usize, &str)> = names
@@ -78,5 +81,6 @@ mod tests {
         assert_eq!(did_you_mean("onnxrutime", names), " (did you mean onnxruntime?)");
         assert_eq!(did_you_mean("repo", ["report", "repost"]), " (did you mean report or repost?)");
         assert_eq!(did_you_mean("xyzzy", names), "");
+        assert_eq!(did_you_mean("", names), "");
     }
 }

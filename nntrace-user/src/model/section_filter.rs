@@ -4,7 +4,7 @@ use std::fmt;
 
 use nntrace_common::layer::{Layer, Phase, Tag};
 
-use super::{name_pattern::NamePattern, section::Section};
+use super::{name_pattern::NamePattern, plurals::counted, section::Section};
 
 /// Choice of sections. A list without entries leaves nothing out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,8 +94,8 @@ impl Hidden {
 impl fmt::Display for Hidden {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sections, ns } = self;
-        let micros = ns / 1_000;
-        write!(formatter, "hidden: {sections} sections, {}.{:03} ms", micros / 1_000, micros % 1_000)
+        let (sections, micros) = (counted(*sections, "section"), ns / 1_000);
+        write!(formatter, "hidden: {sections}, {}.{:03} ms", micros / 1_000, micros % 1_000)
     }
 }
 

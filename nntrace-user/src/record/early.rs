@@ -10,7 +10,7 @@ use super::{
     kept::Kept,
     order::Visit,
 };
-use crate::model::{Model, findings::Sums, input::Input, run_facts::Window};
+use crate::model::{Model, findings::Sums, input::Input, plurals::counted, run_facts::Window};
 
 /// Begins the windows of scheduling and of power where what is kept begins.
 pub(super) fn begin(model: &mut Model, state: &Checkpoint, kept: &Kept, with_timelines: bool) {
@@ -56,9 +56,9 @@ pub(super) fn notes(state: &Checkpoint) -> Vec<String> {
     }
     if state.run_blocks_given_up > 0 {
         notes.push(format!(
-            "there was no room for {} blocks of the run's older changes: threads that began then may be unknown; record with a \
+            "there was no room for {} of the run's older changes: threads that began then may be unknown; record with a \
              larger --flight-memory",
-            state.run_blocks_given_up
+            counted(state.run_blocks_given_up, "block")
         ));
     }
     notes.extend(

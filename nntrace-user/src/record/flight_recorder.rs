@@ -18,7 +18,11 @@ use super::{
     trigger::{Trigger, Watch},
     writer::{Writer, observer},
 };
-use crate::model::{Findings, input::Observer};
+use crate::model::{
+    Findings,
+    input::Observer,
+    plurals::{counted, one_or_many},
+};
 
 /// Recordings of one run at most.
 const MOST: u32 = 100;
@@ -100,7 +104,8 @@ impl FlightRecorder {
     #[must_use]
     pub fn progress(&self) -> String {
         let kept = self.writer.borrow().disk.as_ref().map_or(0, Disk::size);
-        format!("{:.1} MB kept, {} recordings written", kept as f64 / 1e6, self.written.len())
+        let recordings = counted(self.written.len() as u64, "recording");
+        format!("{:.1} MB kept, {recordings} written", kept as f64 / 1e6)
     }
 
     /// Takes what has the last seconds written, if a trigger has fired.
@@ -184,18 +189,26 @@ impl FlightRecorder {
         let mut texts = self.take_written(written.map(|(_, flights)| flights).unwrap_or_default());
         let count = match self.written.len() {
             0 => "no recording was written".to_owned(),
-            1 => "1 recording was written".to_owned(),
-            count => format!("{count} recordings were written"),
+            count => {
+                let count = count as u64;
+                format!("{} {} written", counted(count, "recording"), one_or_many(count, "was", "were"))
+            }
         };
         let repeated = self.writer.borrow().watch.as_ref().map_or(0, Watch::repeated);
         let more = [
-            (u64::from(self.failed), "could not be written"),
-            (repeated, "more times a trigger fired within the time that was written already"),
-            (self.too_many, "more were asked for than one run may have"),
+            (u64::from(self.failed), ["could", "could"], "not be written"),
+            (
+                repeated,
+                ["more time", "more times"],
+                "a trigger fired within the time that was written already",
+            ),
+            (self.too_many, ["more was", "more were"], "asked for than one run may have"),
         ];
-        let more = more.iter().filter(|(count, _)| *count > 0);
-        let parts: Vec<String> =
-            [count].into_iter().chain(more.map(|(count, what)| format!("{count} {what}"))).collect();
+        let more = more
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, [one, many], what)| format!("{count} {} {what}", one_or_many(count, one, many)));
+        let parts: Vec<String> = [count].into_iter().chain(more).collect();
         texts.push(parts.join("; "));
         Ok(texts)
     }

@@ -61,11 +61,8 @@ impl<'a> Ordered<'a> {
         let blocks = files.blocks.iter().zip(0..).filter(|(block, _)| is_wanted(block));
         let mut begins: Vec<(u64, Begin)> =
             blocks.map(|(block, place)| (block.header.first, Begin::Block(place))).collect();
-        let headers = files.blocks.iter().map(|block| &block.header);
-        let headers = headers.filter(|header| header.first >= first && header.last <= until);
-        let events: u64 = headers.map(|header| u64::from(header.events)).sum();
         // Where none is missing, a cut or damaged place had none of them.
-        if events < until.saturating_sub(first.saturating_sub(1)) {
+        if files.events_within(first, until) < until.saturating_sub(first.saturating_sub(1)) {
             let holes = files.holes.iter().zip(0..);
             let holes = holes.filter(|(hole, _)| hole.loses_events() && hole.after < until);
             begins.extend(holes.map(|(hole, place)| (hole.after + 1, Begin::Hole(place))));

@@ -20,7 +20,10 @@ use super::{
         RUN_FILE, STATES, Stream,
     },
 };
-use crate::caller::{self, FileRights};
+use crate::{
+    caller::{self, FileRights},
+    model::plurals::{counted, one_or_many},
+};
 
 /// Bytes that are searched at once for the next block after a damaged one.
 const CHUNK: usize = 64 << 10;
@@ -279,6 +282,14 @@ impl Files {
         })
     }
 
+    /// Returns how many events are in the blocks that begin with one of these numbers. A recorder ends its blocks at each state: one
+    /// whose header says otherwise has its events all the same.
+    pub(super) fn events_within(&self, first: u64, until: u64) -> u64 {
+        let headers = self.blocks.iter().map(|block| &block.header);
+        let headers = headers.filter(|header| (first..=until).contains(&header.first));
+        headers.map(|header| u64::from(header.events)).sum()
+    }
+
     /// Returns the number of the last event, whether a state covers it or not.
     pub(super) fn last_event(&self) -> u64 {
         self.blocks.iter().map(|block| block.header.last).max().unwrap_or(0)
@@ -294,15 +305,16 @@ impl Files {
     fn describe(&self, hole: &Hole) -> String {
         let path = self.streams[hole.file].path.display();
         let Hole { offset, length, kind, .. } = hole;
+        let (bytes, are) = (counted(*length, "byte"), one_or_many(*length, "is", "are"));
         match kind {
             HoleKind::FileHeader => {
                 format!(
                     "{path}: the header of the file, from byte 0 on, is damaged; its name shows what it holds"
                 )
             }
-            HoleKind::Header => format!("{path}: {length} bytes from byte {offset} on are damaged"),
+            HoleKind::Header => format!("{path}: {bytes} from byte {offset} on {are} damaged"),
             HoleKind::Cut => format!(
-                "{path}: the file ends within a block, of which {length} bytes from byte {offset} on are there"
+                "{path}: the file ends within a block, of which {bytes} from byte {offset} on {are} there"
             ),
         }
     }

@@ -28,6 +28,7 @@ use crate::model::{
     findings::RunFacts,
     input::Observer,
     limits::Limits,
+    plurals::one_or_many,
     run_facts::{KeptSums, Loss, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
     timeline::Timelines,
@@ -353,10 +354,14 @@ fn threads(model: &Model, state: &Checkpoint) -> Vec<NamedThread> {
 fn note_on_damage(mut damage: Vec<String>, missing: u64, is_part: bool) -> Vec<String> {
     let more = damage.len().saturating_sub(MOST_NOTES);
     damage.truncate(MOST_NOTES);
-    damage.extend((more > 0).then(|| format!("{more} more places of the recording are damaged")));
+    damage.extend((more > 0).then(|| {
+        let are = one_or_many(more as u64, "place of the recording is", "places of the recording are");
+        format!("{more} more {are} damaged")
+    }));
     if missing > 0 {
         let totals = if is_part { "lack them, too" } else { "are those that the kernel kept" };
-        damage.push(format!("{missing} events of the recording are missing; the totals {totals}"));
+        let are = one_or_many(missing, "event of the recording is", "events of the recording are");
+        damage.push(format!("{missing} {are} missing; the totals {totals}"));
     }
     damage
 }
@@ -368,9 +373,10 @@ fn note_on_end(files: &Files, state: &Checkpoint, until: u64) -> Option<String> 
     let end = state.window.end_ns.saturating_sub(state.window.begin_ns);
     (!state.is_last).then(|| {
         format!(
-            "the recording was not ended, or is still being written: its last state is of {} ms after its begin, and {later} later \
-             events are left out",
-            end / 1_000_000
+            "the recording was not ended, or is still being written: its last state is of {} ms after its begin, and {later} {} \
+             left out",
+            end / 1_000_000,
+            one_or_many(later, "later event is", "later events are")
         )
     })
 }

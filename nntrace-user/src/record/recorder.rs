@@ -18,7 +18,7 @@ use super::{
     stream_files::StreamFiles,
     writer::{Writer, observer},
 };
-use crate::model::{Findings, input::Observer, opened_files::FileObserver};
+use crate::model::{Findings, input::Observer, opened_files::FileObserver, plurals::counted};
 
 /// Multiple of the time that a checkpoint takes from one to the next at least.
 const APART: u32 = 20;
@@ -62,7 +62,7 @@ pub struct Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { events, bytes } = self;
-        write!(formatter, "{events} events, {:.1} MB", *bytes as f64 / 1e6)
+        write!(formatter, "{}, {:.1} MB", counted(*events, "event"), *bytes as f64 / 1e6)
     }
 }
 

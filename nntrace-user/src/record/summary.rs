@@ -15,6 +15,7 @@ use super::{
     read::{Block, Files},
 };
 use crate::model::{
+    plurals::counted,
     rails::Rails,
     run_facts::{Host, Loss, Source, Window},
     topology::ClusterDescription,
@@ -99,9 +100,6 @@ impl Summary {
             damage.extend(damaged_contents(&files));
         }
         let (number, bytes) = files.size();
-        let is_covered = |header: &&BlockHeader| header.first >= state.first_event() && header.last <= until;
-        let covered = files.blocks.iter().map(|block| &block.header).filter(is_covered);
-        let events_found = covered.map(|header| u64::from(header.events)).sum();
         let topology = state.host_at_begin.as_ref().map(|host| &host.topology);
         Ok(Self {
             recording: folder.display().to_string(),
@@ -120,7 +118,7 @@ impl Summary {
             files: number,
             bytes,
             events: state.count_to(until),
-            events_found,
+            events_found: files.events_within(state.first_event(), until),
             streams: streams(&files),
             is_checked: check,
             damage,
@@ -179,14 +177,50 @@ fn damaged_contents(files: &Files) -> Vec<String> {
 
 /// Reads all events of a block.
 fn events(content: Vec<u8>, block: &Block) -> Result<(), String> {
-    let mut reader = EventReader::new(content, block.header.first);
+    let BlockHeader { first, last, events: expected, .. } = block.header;
+    let mut reader = EventReader::new(content, first);
     let mut events = 0;
     while reader.next().map_err(|unreadable| unreadable.to_string())?.is_some() {
         events += 1;
     }
-    if events == block.header.events {
-        Ok(())
-    } else {
-        Err(format!("a block has {events} events, not {}", block.header.events))
+    if events != expected {
+        return Err(format!("a block has {}, not {expected}", counted(events.into(), "event")));
+    }
+    if reader.number() != last {
+        let number = reader.number();
+        return Err(format!("a block ends with event {number}, and its header says {last}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::record::{
+        format::{BLOCK_HEADER, FILE_HEADER},
+        made_up::{recorded, span},
+    };
+
+    #[test]
+    fn a_wrong_last_number_is_damage_and_loses_nothing() {
+        let folder = recorded(&[span(7, 1, 5, 0, 1), span(7, 9, 5, 0, 1)], &[]);
+        let folder = folder.path().join("run");
+        let whole = Summary::read(&folder, true).unwrap();
+        assert!(whole.is_whole() && whole.events_found == whole.events, "{whole:?}");
+
+        let threads = folder.join("threads.nnt");
+        let mut bytes = fs::read(&threads).unwrap();
+        let header: &mut [u8; BLOCK_HEADER] = bytes[FILE_HEADER..].first_chunk_mut().unwrap();
+        let read = BlockHeader::read(header).unwrap();
+        *header = BlockHeader { last: u64::MAX, ..read }.bytes();
+        fs::write(&threads, bytes).unwrap();
+        let checked = Summary::read(&folder, true).unwrap();
+        assert_eq!(checked.events_found, checked.events);
+        let (last, wrong) = (read.last, u64::MAX);
+        let text = format!("threads: a block ends with event {last}, and its header says {wrong}");
+        assert_eq!(checked.damage, [text]);
+        assert!(!checked.is_whole());
     }
 }

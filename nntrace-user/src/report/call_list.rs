@@ -11,7 +11,10 @@ use super::{
     number_format,
     terminal_text::{self, Text, line},
 };
-use crate::model::calls::{Call, CallDefinition, Captured, Parameter, ValueType};
+use crate::model::{
+    calls::{Call, CallDefinition, Captured, Parameter, ValueType},
+    plurals::counted,
+};
 
 /// Adds a call to a text: when it began (s), its thread, how long it took, its function, arguments and result.
 pub fn add_line(text: &mut Text, definition: Option<&CallDefinition>, call: &Call<'_>) {
@@ -42,9 +45,9 @@ fn described(definition: Option<&CallDefinition>, call: &Call<'_>) -> String {
         // Its definition is in a damaged part of the recording.
         let ended = ended.unwrap_or_default();
         return format!(
-            "function {}, which is not known ({} values) {ended}",
+            "function {}, which is not known ({}) {ended}",
             call.definition,
-            call.values.len()
+            counted(call.values.len() as u64, "value")
         );
     };
     let (arguments, result) = split(definition, call);
@@ -237,7 +240,7 @@ mod tests {
     #[test]
     fn a_call_whose_function_is_not_known_is_shown_as_such() {
         let text = described(None, &call(&[Captured::Word(1)], CallEnd::Returned));
-        assert_eq!(text.trim_end(), "function 0, which is not known (1 values)");
+        assert_eq!(text.trim_end(), "function 0, which is not known (1 value)");
         assert!(json(None, &call(&[], CallEnd::Returned)).is_ok());
     }
 }

@@ -64,8 +64,8 @@ impl DispatchOverheadRow {
         }
         line!(
             text,
-            "  {} hand-overs, {} of them placed by where their thread ran",
-            number_format::count(self.hand_overs),
+            "  {}, {} of them placed by where their thread ran",
+            number_format::plural(self.hand_overs, "hand-over"),
             number_format::count(self.placed),
         );
         let unknown = self.clusters.iter().filter(|cluster| cluster.unknown_ns > 0);
@@ -74,10 +74,10 @@ impl DispatchOverheadRow {
             line!(text, "  cluster {}: the state of a CPU is not known for {ns}", cluster.cluster);
         }
         if self.not_counted > 0 {
-            let count = number_format::count(self.not_counted);
+            let not_counted = number_format::plural(self.not_counted, "hand-over");
             line!(
                 text,
-                "  {count} hand-overs are not counted: it is not known when they could begin, or when they did"
+                "  not counted, as it is not known when the work could begin, or when it did: {not_counted}"
             );
         }
         if let Some(ns) = self.resolution_ns {

@@ -9,6 +9,7 @@ use super::{
     snapshot::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit},
     terminal_text::{Text, clean, line},
 };
+use crate::model::plurals::one_or_many;
 
 /// Row of the CSV: a part of hand-overs.
 #[derive(Clone, Debug, Serialize)]
@@ -81,23 +82,26 @@ impl HandOverSplit {
             format!("{name} {}", sums.reduce(|sum, ns| sum + ns).map_or_else(|| "-".into(), time))
         });
         let parts: Vec<String> = parts.collect();
-        line!(text, "{} hand-overs: {}", number_format::count(self.count), parts.join(", "));
-        let unseen = [
+        line!(text, "{}: {}", number_format::plural(self.count, "hand-over"), parts.join(", "));
+        let wrong = [
             (
                 self.hb_violations,
-                "were taken before they were given (hb_violation): clocks or marks are wrong",
+                ["was taken before it was given", "were taken before they were given"],
+                "(hb_violation): clocks or marks are wrong",
             ),
             (
                 self.unserved,
-                "calls have no server that was seen: name its process too, or record the whole system",
+                ["call has", "calls have"],
+                "no server that was seen: name its process too, or record the whole system",
             ),
             (
                 self.uncalled,
-                "calls have no client that was seen: name its process too, or record the whole system",
+                ["call has", "calls have"],
+                "no client that was seen: name its process too, or record the whole system",
             ),
         ];
-        for (count, what) in unseen.into_iter().filter(|(count, _)| *count > 0) {
-            line!(text, "{} {what}", number_format::count(count));
+        for (count, [one, many], what) in wrong.into_iter().filter(|(count, ..)| *count > 0) {
+            line!(text, "{} {} {what}", number_format::count(count), one_or_many(count, one, many));
         }
     }
 

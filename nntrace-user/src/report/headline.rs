@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     incomplete_figures::Figures,
-    number_format::{count, duration_ns, energy, known_energy, per_second, percent},
+    number_format::{duration_ns, energy, known_energy, per_second, percent, plural},
     snapshot::{DeviceRow, FunctionRow, LanguageModelRow, ResultUnit, Snapshot},
 };
 
@@ -133,7 +133,8 @@ impl Headline {
         };
         let at_least = if self.is_incomplete { "at least " } else { "" };
         let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| duration_ns(*ns));
-        format!("{function} ended {at_least}{} times{rate}: p50 {p50}, p99 {p99}, max {max}", count(*number))
+        let times = plural(*number, "time");
+        format!("{function} ended {at_least}{times}{rate}: p50 {p50}, p99 {p99}, max {max}")
     }
 }
 
@@ -153,8 +154,7 @@ fn energy_line(all: &Energy) -> String {
 /// Returns how busy a ring was, and with jobs of whom.
 fn device_line(row: &DeviceRow, window_ns: u64) -> String {
     let busy = percent(row.busy_ns, window_ns);
-    let jobs = row.jobs();
-    let unit = if jobs == 1 { "job" } else { "jobs" };
+    let jobs = plural(row.jobs(), "job");
     let known = row.processes.iter().filter_map(|process| Some((process.pid?, process)));
     let mut by: Vec<String> = known
         .take(3)
@@ -170,7 +170,7 @@ fn device_line(row: &DeviceRow, window_ns: u64) -> String {
         by.push("the rest by others".into());
     }
     let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
-    format!("{} was busy {busy} of the time ({} {unit}){by}", row.name(), count(jobs))
+    format!("{} was busy {busy} of the time ({jobs}){by}", row.name())
 }
 
 /// Returns what a user of a language model waits for: a line for prompts, a line for decoding.
@@ -182,15 +182,15 @@ fn tokens(row: &LanguageModelRow, figures: Figures) -> impl Iterator<Item = Stri
         let waits = match first.count {
             0 => String::new(),
             requests => format!(
-                "; time to first token p50 {}, max {} ({} request{})",
+                "; time to first token p50 {}, max {} ({})",
                 time(first.p50_ns),
                 time(first.max_ns),
-                figures.count(requests),
-                if requests == 1 { "" } else { "s" }
+                figures.plural(requests, "request")
             ),
         };
-        let (tokens, rate) = (figures.count(row.prompt_tokens), rate(row.prompt_tokens, row.prompt_ns));
-        format!("prompts: {tokens} tokens, {rate} a second{waits}")
+        let tokens = figures.plural(row.prompt_tokens, "token");
+        let rate = rate(row.prompt_tokens, row.prompt_ns);
+        format!("prompts: {tokens}, {rate} a second{waits}")
     });
     let decoding = (row.decode.count > 0).then(|| {
         let between = &row.between_tokens;
@@ -203,9 +203,9 @@ fn tokens(row: &LanguageModelRow, figures: Figures) -> impl Iterator<Item = Stri
                 time(between.max_ns)
             ),
         };
-        let (tokens, rate) = (figures.count(row.decode.count), rate(row.decode.count, row.decode.total_ns));
-        let unit = if row.decode.count == 1 { "token" } else { "tokens" };
-        format!("decoding: {tokens} {unit}, {rate} a second{waits}")
+        let tokens = figures.plural(row.decode.count, "token");
+        let rate = rate(row.decode.count, row.decode.total_ns);
+        format!("decoding: {tokens}, {rate} a second{waits}")
     });
     prompts.into_iter().chain(decoding)
 }

@@ -39,6 +39,12 @@ impl Figures {
         self.text(&number_format::count(count))
     }
 
+    /// A number of things.
+    #[must_use]
+    pub(crate) fn plural(self, number: u64, thing: &str) -> String {
+        self.text(&number_format::plural(number, thing))
+    }
+
     /// A time (ns).
     #[must_use]
     pub(crate) fn time(self, ns: u64) -> String {

@@ -1,6 +1,7 @@
 //! Numbers as people read them: three significant digits, a unit, a known greatest width.
 
 use super::snapshot::ResultUnit;
+use crate::model::plurals::one_or_many;
 
 /// Sign for a number that is not known.
 pub(crate) const UNKNOWN: &str = "-";
@@ -144,7 +145,7 @@ pub(crate) fn calls(number: u64) -> String {
 /// A number of things: `1 part`, `40,932 parts`.
 #[must_use]
 pub(crate) fn plural(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+    format!("{} {thing}{}", count(number), one_or_many(number, "", "s"))
 }
 
 /// A share of 1, as [`percent`].

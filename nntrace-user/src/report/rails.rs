@@ -108,7 +108,7 @@ pub(crate) fn notes(rail: &RailRow) -> String {
     }
     if rail.failed > 0 {
         let reason = rail.failure.as_deref().unwrap_or(number_format::UNKNOWN);
-        add(format!("{} readings failed, the last by {reason}", number_format::count(rail.failed)));
+        add(format!("{} failed, the last by {reason}", number_format::plural(rail.failed, "reading")));
     }
     notes
 }

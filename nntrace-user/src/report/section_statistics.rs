@@ -11,6 +11,7 @@ use super::{
     terminal_text::{Text, clean, line},
 };
 use crate::model::{
+    plurals::one_or_many,
     section_filter::Hidden,
     section_statistics::{Property, SectionSums},
 };
@@ -192,8 +193,9 @@ impl Statistics {
             line!(text, "~ lacks what was lost");
         }
         if self.summed > 0 {
-            let summed = number_format::count(self.summed);
-            line!(text, "{summed} rows are summed as (others): --memory gives them more room");
+            let summed = number_format::plural(self.summed, "row");
+            let are = one_or_many(self.summed, "is", "are");
+            line!(text, "{summed} {are} summed as (others): --memory gives them more room");
         }
         text
     }

@@ -192,8 +192,8 @@ fn running(parts: &mut Vec<String>, word: &str, rows: &[FrequencyRow], window: u
 
 fn idle(parts: &mut Vec<String>, rows: &[IdleRow], window: u64, figures: Figures) {
     for row in rows {
-        let (share, hits) = (figures.percent(row.ns, window), figures.count(row.hits));
-        parts.push(format!("{} {share} ({hits} times)", row.name));
+        let (share, hits) = (figures.percent(row.ns, window), figures.plural(row.hits, "time"));
+        parts.push(format!("{} {share} ({hits})", row.name));
     }
 }
 
@@ -213,8 +213,9 @@ fn evidence(text: &mut Text, snapshot: &Snapshot) {
     for row in &evidence.cpus {
         let mut parts: Vec<String> = Vec::new();
         for state in &row.psci {
-            let (ns, count) = (number_format::duration_ns(state.ns), number_format::count(state.count));
-            parts.push(format!("PSCI {:#010x} {ns} ({count} times)", state.parameter));
+            let (ns, times) =
+                (number_format::duration_ns(state.ns), number_format::plural(state.count, "time"));
+            parts.push(format!("PSCI {:#010x} {ns} ({times})", state.parameter));
         }
         for (word, count) in [("too deep", row.above), ("too shallow", row.below)] {
             parts.extend(
@@ -231,15 +232,15 @@ fn evidence(text: &mut Text, snapshot: &Snapshot) {
         }
     }
     for row in &evidence.power_domains {
-        let (ns, usage) = (number_format::duration_ns(row.ns), number_format::count(row.usage));
+        let (ns, usage) = (number_format::duration_ns(row.ns), number_format::plural(row.usage, "time"));
         let rejected = number_format::count(row.rejected);
-        lines.push(format!("  domain {} {} {ns} ({usage} times, {rejected} refused)", row.domain, row.state));
+        lines.push(format!("  domain {} {} {ns} ({usage}, {rejected} refused)", row.domain, row.state));
     }
     if let Some(row) = evidence.suspends.as_ref().filter(|row| row.count > 0) {
         lines.push(format!(
-            "  suspended {} ({} times)",
+            "  suspended {} ({})",
             number_format::duration_ns(row.ns),
-            number_format::count(row.count)
+            number_format::plural(row.count, "time")
         ));
     }
     if !lines.is_empty() {
@@ -286,10 +287,10 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
     let cost = |ns: Option<u64>| or_unknown(ns, number_format::duration_ns);
     line!(
         text,
-        "{} marks ({} each)  {} power events ({} each)  {}  collector {} CPU",
-        number_format::count(overhead.marks),
+        "{} ({} each)  {} ({} each)  {}  collector {} CPU",
+        number_format::plural(overhead.marks, "mark"),
         cost(overhead.ns_per_mark),
-        number_format::count(overhead.power_events),
+        number_format::plural(overhead.power_events, "power event"),
         cost(overhead.ns_per_power_event),
         lost(loss),
         number_format::duration_ns(overhead.collector_cpu_ns),

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::metric::{Family, Metric, Subject, Unit};
-use crate::report::snapshot::{RailRow, Snapshot};
+use crate::{
+    model::plurals::counted,
+    report::snapshot::{RailRow, Snapshot},
+};
 
 /// Returns the energy and the mean power of each rail that any run has; adds notes on what runs lack. `units` are the divisors
 /// of sums, one a run.
@@ -52,8 +55,7 @@ fn note(text: &str, places: &[String]) -> Option<String> {
     let (first, rest) = places.split_first()?;
     let others = match rest.len() {
         0 => String::new(),
-        1 => " and 1 other rail".into(),
-        more => format!(" and {more} other rails"),
+        more => format!(" and {}", counted(more as u64, "other rail")),
     };
     Some(format!("{text}: {first}{others}"))
 }

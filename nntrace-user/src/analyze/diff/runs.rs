@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::metric::Per;
 use crate::{
-    model::cpu_list,
+    model::{cpu_list, plurals::counted},
     report::{
         number_format,
         snapshot::{ClusterRow, Snapshot},
@@ -69,7 +69,10 @@ pub(super) fn losses(before: &[Run], after: &[Run]) -> Option<String> {
     let lossy = |run: &&Run| !run.snapshot.loss.incomplete.is_empty();
     let names: Vec<&str> = before.iter().chain(after).filter(lossy).map(|run| run.name.as_str()).collect();
     let (first, rest) = names.split_first()?;
-    let others = if rest.is_empty() { String::new() } else { format!(" and {} other runs", rest.len()) };
+    let others = match rest.len() {
+        0 => String::new(),
+        more => format!(" and {}", counted(more as u64, "other run")),
+    };
     Some(format!("records were lost in {first}{others}: figures with ~ lack them, and have no verdict"))
 }
 

@@ -4,10 +4,13 @@ use super::{
     comparison::{Comparison, Row},
     shown, values,
 };
-use crate::report::{
-    number_format::{self, UNKNOWN},
-    power::fit,
-    terminal_text::{Text, line},
+use crate::{
+    model::plurals::one_or_many,
+    report::{
+        number_format::{self, UNKNOWN},
+        power::fit,
+        terminal_text::{Text, line},
+    },
 };
 
 /// Width of the names at most, columns.
@@ -43,8 +46,9 @@ pub(super) fn render(text: &mut Text, comparison: &Comparison, with_all: bool) {
         }
     }
     if hidden > 0 {
-        let hidden = number_format::count(hidden as u64);
-        line!(text, "{hidden} more figures: --all shows them");
+        let hidden = hidden as u64;
+        let them = one_or_many(hidden, "it", "them");
+        line!(text, "{}: --all shows {them}", number_format::plural(hidden, "more figure"));
     }
     line!(text, "{}", values::summary(comparison));
     for culprit in values::culprits(comparison) {

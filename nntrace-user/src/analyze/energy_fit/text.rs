@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Fit, FittedInterval, Found, LeftOut};
 use crate::{
-    model::energy::PowerUnit,
+    model::{energy::PowerUnit, plurals::counted},
     report::{
         number_format,
         rails::watts,
@@ -29,8 +29,8 @@ impl Fit {
         line!(text, "# Fitted to the rail {} ({}).", self.rail.path(), self.rail.kind.name());
         line!(
             text,
-            "# {} intervals of {} in the mean{left_out}",
-            self.intervals.len(),
+            "# {} of {} in the mean{left_out}",
+            counted(self.intervals.len() as u64, "interval"),
             number_format::duration_ns(mean_length)
         );
         let measured = self.intervals.iter().map(|interval| interval.measured_watts);

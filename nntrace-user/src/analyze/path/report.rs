@@ -9,7 +9,7 @@ use super::{
 use crate::{
     model::Findings,
     report::{
-        number_format::{count, duration_ns},
+        number_format::{count, duration_ns, plural},
         power::cell,
         terminal_text::{Text, clean, line},
     },
@@ -213,9 +213,9 @@ impl PathReport {
             let source = if self.deadline_is_inferred { ", inferred from the period" } else { "" };
             line!(
                 text,
-                "  deadline of {}{source}: missed {} times",
+                "  deadline of {}{source}: missed {}",
                 duration_ns(deadline),
-                count(missed as u64)
+                plural(missed as u64, "time")
             );
         }
         if !self.evidence.is_empty() {

@@ -8,7 +8,7 @@ use crate::{
         build::{Built, Facts},
         graph::{Kind, Trust},
     },
-    model::Findings,
+    model::{Findings, plurals::counted},
     report::number_format::{count, duration_ns, khz},
 };
 
@@ -71,7 +71,7 @@ pub(super) fn assumptions(predicted: &Predicted<'_>, facts: &Facts) -> Vec<Strin
             rooms.sort_unstable();
             rooms.dedup();
             let rooms: Vec<String> = rooms.iter().map(ToString::to_string).collect();
-            all.push(format!("queues have room for {} items, {word}", rooms.join(", ")));
+            all.push(format!("items that queues have room for, {word}: {}", rooms.join(", ")));
         }
     }
     all
@@ -99,9 +99,9 @@ pub(super) fn violated(predicted: &Predicted<'_>, built: &Built<'_>, findings: &
     }
     if facts.switched < facts.threads {
         all.push(format!(
-            "of {} of {} threads no context switch is known: their time is work but where they wait for another thread",
+            "of {} of {} no context switch is known: their time is work but where they wait for another thread",
             facts.threads - facts.switched,
-            facts.threads
+            counted(facts.threads as u64, "thread")
         ));
     }
     if facts.violations > 0 {

@@ -4,10 +4,13 @@ use super::{
     answer::{Answer, Confidence, Figure},
     selection::factor,
 };
-use crate::report::{
-    number_format::{count, duration_ns, khz, percent},
-    power::fit,
-    terminal_text::{Text, line},
+use crate::{
+    model::plurals::{counted, one_or_many},
+    report::{
+        number_format::{count, duration_ns, khz, percent, plural},
+        power::fit,
+        terminal_text::{Text, line},
+    },
 };
 
 /// Parts of the critical path that are shown at most.
@@ -46,8 +49,12 @@ impl Answer {
         if !all.is_empty() {
             line!(text, "what if: {}", all.join(", "));
         }
-        let cpus = self.cpus.map_or_else(|| "as many CPUs".into(), |cpus| format!("{cpus} CPUs"));
-        line!(text, "{} threads, {cpus}", self.threads);
+        let threads = self.threads as u64;
+        let cpus = self.cpus.map_or_else(
+            || one_or_many(threads, "a CPU for it", "as many CPUs").to_owned(),
+            |cpus| counted(cpus.into(), "CPU"),
+        );
+        line!(text, "{}, {cpus}", counted(threads, "thread"));
     }
 
     fn figures(&self, text: &mut Text) {
@@ -73,7 +80,7 @@ impl Answer {
         let (low, high) = self.interval_ns;
         line!(text, "makespan by latencies of hand-overs: {} to {}", duration_ns(low), duration_ns(high));
         if let Some(iterations) = &self.iterations {
-            line!(text, "{} iterations", count(iterations.count as u64));
+            line!(text, "{}", plural(iterations.count as u64, "iteration"));
         } else {
             line!(
                 text,
@@ -135,7 +142,7 @@ impl Answer {
         }
         let more = self.critical_path.len().saturating_sub(MOST_PARTS);
         if more > 0 {
-            line!(text, "  {more} shorter parts: --json has them");
+            line!(text, "  {}: --json has all", plural(more as u64, "shorter part"));
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     cpu_use::Meanwhile,
     tally::{Part, Tally},
 };
-use crate::report::number_format::percent;
+use crate::{model::plurals::counted, report::number_format::percent};
 
 /// Share of the time that is worth a note: one in this number.
 const NOTED: u64 = 10;
@@ -30,12 +30,11 @@ pub(super) fn note(typical: &[Tally], is_own: impl Fn(u32) -> bool, cpus: usize)
     if waited == 0 || waited < all / NOTED {
         return None;
     }
-    let count = |number: usize, of: &str| format!("{number} {of}{}", if number == 1 { "" } else { "s" });
     Some(format!(
         "typical executions wait too: {} of their time for a CPU that {} of the same process had ({}): fewer threads may be faster",
         percent(waited, all),
-        count(threads.len(), "other thread"),
-        count(cpus, "CPU"),
+        counted(threads.len() as u64, "other thread"),
+        counted(cpus as u64, "CPU"),
     ))
 }
 

@@ -5,9 +5,12 @@ use std::{cmp::Reverse, str::FromStr};
 use nntrace_common::stamp::Stamp;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::analyze::run_graph::{
-    collect::{Events, Span},
-    component::{self, Components},
+use crate::{
+    analyze::run_graph::{
+        collect::{Events, Span},
+        component::{self, Components},
+    },
+    model::plurals::counted,
 };
 
 /// Executions that are needed at least.
@@ -126,9 +129,9 @@ pub(super) fn choose(events: &Events, name: Option<&str>) -> Result<Chosen, Choi
         let executions = executions(events, component);
         if executions.len() < FEWEST {
             return Err(Choice::TooFew(format!(
-                "{} ended {} times: slow executions and typical ones need {FEWEST} at least",
+                "{} ended {}: slow executions and typical ones need {FEWEST} at least",
                 components.name(component),
-                executions.len()
+                counted(executions.len() as u64, "time")
             )));
         }
         return Ok(Chosen { component, reason: Reason::Asked, executions });

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Group};
 use crate::report::{
-    number_format::{count, duration_ns, percent},
+    number_format::{count, duration_ns, percent, plural},
     terminal_text::{Text, line},
 };
 
@@ -21,7 +21,8 @@ impl Answer {
             "longest" => ", which takes most time",
             _ => "",
         };
-        line!(text, "why {}{reason}: {} executions", self.function, count(self.executions as u64));
+        let executions = plural(self.executions as u64, "execution");
+        line!(text, "why {}{reason}: {executions}", self.function);
         for (name, group) in [("slow", &self.slow), ("typical", &self.typical)] {
             let Group { count: number, mean_ns, shortest_ns, longest_ns } = *group;
             line!(

@@ -20,6 +20,7 @@ pub mod placement;
 pub mod playback;
 pub mod print;
 pub mod record;
+mod recording_folder;
 pub mod replay;
 pub mod report;
 pub mod topology;

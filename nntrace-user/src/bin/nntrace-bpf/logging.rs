@@ -8,6 +8,7 @@ use std::{
 };
 
 use log::{LevelFilter, Log, Metadata, Record};
+use nntrace_user::model::plurals::one_or_many;
 
 use crate::stderr;
 
@@ -125,7 +126,10 @@ impl Kept {
     }
 
     fn notes(&self) -> Vec<String> {
-        let dropped = (self.dropped > 0).then(|| format!("{} older log lines are not kept", self.dropped));
+        let dropped = (self.dropped > 0).then(|| {
+            let are = one_or_many(self.dropped, "older log line is", "older log lines are");
+            format!("{} {are} not kept", self.dropped)
+        });
         dropped.into_iter().chain(self.lines.iter().cloned()).collect()
     }
 }

@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
+mod command_line;
 mod commands;
 mod freed_memory;
 mod logging;
@@ -21,9 +22,9 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::CommandFactory as _;
 use nix::{libc, unistd::Uid};
-use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_text::Text};
+use nntrace_user::{caller, report::terminal_text::Text};
 
 use crate::{
     arguments::{Action, Cli, FreshRun},
@@ -41,9 +42,9 @@ const PACK: &str = "nnpack";
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let mut cli = match parse(&as_help(&words)) {
+    let mut cli = match command_line::parse(&words) {
         Ok(cli) => cli,
-        Err(error) => return refused(&not_a_subcommand(&words).unwrap_or(error)),
+        Err(error) => return refused(&error),
     };
     if let Some(Action::Replay(replay)) = &mut cli.action {
         replay.settle_json(std::env::args_os());
@@ -158,38 +159,6 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
         Action::Replay(_) => Ok(()),
         _ => signals::remove_unfinished_at_end(),
     }
-}
-
-/// Parses the command line, with the examples of subcommands in their help.
-fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut command = manual::command();
-    let matches = command.try_get_matches_from_mut(words)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-}
-
-/// Returns `record --help` for `help record`.
-fn as_help(words: &[OsString]) -> Vec<OsString> {
-    match words {
-        [program, word, subcommand @ ..] if word == "help" => {
-            [std::slice::from_ref(program), subcommand, &["--help".into()]].concat()
-        }
-        _ => words.to_vec(),
-    }
-}
-
-/// Returns the error where the first word is neither an option nor a subcommand.
-fn not_a_subcommand(words: &[OsString]) -> Option<clap::Error> {
-    let word = words.get(usize::from(words.get(1).is_some_and(|word| word == "help")) + 1)?.to_str()?;
-    let command = Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    if word.is_empty() || word.starts_with('-') || names.contains(&word) {
-        return None;
-    }
-    let suggestion = did_you_mean(word, names);
-    let message = format!(
-        "there is no subcommand {word}{suggestion}; --help lists them, and `nntrace-bpf -- {word}` traces a command\n"
-    );
-    Some(clap::Error::raw(clap::error::ErrorKind::InvalidSubcommand, message))
 }
 
 /// Returns an error with the usage of the subcommand that the words name.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_user::export::metrics::Metrics;
+use nntrace_user::{export::metrics::Metrics, model::plurals::one_or_many};
 use tokio::{
     runtime,
     sync::{Mutex, mpsc, oneshot},
@@ -110,7 +110,8 @@ impl Drop for Scrapes {
         let refused = self.refused.load(Ordering::Relaxed);
         if refused > 0 {
             stderr::message(format_args!(
-                "{refused} connections to the metrics were refused, as {} others were open",
+                "{refused} {} to the metrics refused, as {} others were open",
+                one_or_many(refused, "connection was", "connections were"),
                 http::MOST_CONNECTIONS
             ));
         }

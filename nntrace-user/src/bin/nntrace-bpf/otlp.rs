@@ -20,7 +20,10 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use client::{Client, Sent};
 pub use endpoint::Endpoint;
-use nntrace_user::export::otlp::{Request, Resource};
+use nntrace_user::{
+    export::otlp::{Request, Resource},
+    model::plurals::{counted, one_or_many},
+};
 use tokio::runtime::Builder;
 
 use crate::stderr;
@@ -147,16 +150,18 @@ impl Counts {
     fn text(&self, endpoint: &Endpoint) -> String {
         let Self { spans, points, reason } = self;
         let counts = [
-            (spans.refused, "spans were refused"),
-            (points.refused, "points were refused"),
-            (spans.dropped, "spans were dropped"),
-            (points.dropped, "points were dropped"),
+            (spans.refused, "span", "refused"),
+            (points.refused, "point", "refused"),
+            (spans.dropped, "span", "dropped"),
+            (points.dropped, "point", "dropped"),
         ];
-        let lost = counts.into_iter().filter(|(count, _)| *count > 0);
-        let lost: Vec<String> = lost.map(|(count, what)| format!("; {count} {what}")).collect();
+        let lost = counts.into_iter().filter(|(count, ..)| *count > 0).map(|(count, what, lost)| {
+            format!("; {} {} {lost}", counted(count, what), one_or_many(count, "was", "were"))
+        });
+        let lost: String = lost.collect();
         let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let (spans, points) = (spans.sent, points.sent);
-        format!("sent {spans} spans and {points} points of metrics to {endpoint}{}{reason}", lost.concat())
+        let (spans, points) = (counted(spans.sent, "span"), counted(points.sent, "point"));
+        format!("sent {spans} and {points} of metrics to {endpoint}{lost}{reason}")
     }
 }
 

@@ -1,7 +1,10 @@
 //! Threads by the names that they are shown with.
 
 use super::{CpuSet, Scheduling, StateTimes};
-use crate::model::run_facts::{Loss, Window};
+use crate::model::{
+    plurals::one_or_many,
+    run_facts::{Loss, Window},
+};
 
 /// One thread of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,9 +27,11 @@ impl Scheduling {
     pub(crate) fn note_on_missing(&self, loss: &Loss) -> Option<String> {
         let missing = self.missing();
         (missing > 0 && loss.records_dropped == 0).then(|| {
+            let (one, many) =
+                ("context switch or wake-up of a thread was", "context switches or wake-ups of threads were");
             format!(
-                "{missing} context switches or wake-ups of threads were not shown by the kernel, as the next ones of the same \
-                 threads prove: what these did since the ones before is unknown"
+                "{missing} {} not shown by the kernel, as later ones prove: what threads did in between is unknown",
+                one_or_many(missing, one, many)
             )
         })
     }

@@ -12,7 +12,7 @@ use super::{
     error::PackError,
     layout::{FILE_LIST, FILE_MAP, FILES, FileMap, place},
 };
-use crate::{record::facts::Checkpoint, small_file};
+use crate::{model::plurals::one_or_many, record::facts::Checkpoint, small_file};
 
 /// Bytes of a list of files at most: some million files.
 const LARGEST_LIST: u64 = 1 << 30;
@@ -69,7 +69,10 @@ pub(super) fn used_files(
         let rows = rows.ok_or_else(|| damaged(&list, "it has no list named files"))?;
         let missing: u64 =
             ["not_listed", "lost"].iter().filter_map(|key| value.get(key)).filter_map(Value::as_u64).sum();
-        let note = format!("{missing} files that were opened are not in {FILE_LIST}, and so not in the pack");
+        let note = format!(
+            "{missing} {} not in {FILE_LIST}, and so not in the pack",
+            one_or_many(missing, "file that was opened is", "files that were opened are")
+        );
         return Ok((of_list(rows), (missing > 0).then_some(note)));
     }
     let files = state.map(of_probes).unwrap_or_default();

@@ -4,6 +4,7 @@ use crate::{
     model::{
         causality::{Causality, Edge, Site, accounts::AccountSum},
         findings::Findings,
+        plurals::one_or_many,
     },
     report::snapshot::{
         AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts, MissingRow,
@@ -125,33 +126,40 @@ impl Findings<'_> {
         let left_out = [
             (
                 causality.iterations.left_out,
-                "iterations were forgotten before they ended, as too many were open: they are shown as open",
+                ["iteration was", "iterations were"],
+                "forgotten while open, as too many were: shown as open",
             ),
             (
                 causality.iterations.unlisted,
-                "iterations are in the sums and not in lists of all, which were full",
+                ["iteration is", "iterations are"],
+                "in the sums and not in lists of all, which were full",
             ),
             (
                 causality.iterations.late,
-                "sections ended in iterations after which many others had ended: they are in sums by function, not in the wall \
-                 time of their iteration",
+                ["section", "sections"],
+                "ended in iterations after which many others had ended: in sums by function, not in the wall time of the \
+                 iteration",
             ),
             (
                 causality.iterations.resumed,
-                "iterations have the number of one after which many others had ended: each counts as one more",
+                ["iteration has", "iterations have"],
+                "the number of one after which many others had ended: each counts as one more",
             ),
-            (causality.graph.left_out, "sections began after the most that a graph holds"),
+            (causality.graph.left_out, ["section", "sections"], "began after the most that a graph holds"),
             (
                 causality.forgotten(),
-                "begins and takes of handed-over work were forgotten in sections that last: what followed them there is the \
-                 sections' own",
+                ["begin or take of handed-over work was", "begins and takes of handed-over work were"],
+                "forgotten in sections that last: what followed there is the sections' own",
             ),
             (
                 causality.explanation.as_ref().map_or(0, |explanation| explanation.forgotten),
-                "sections were forgotten before the function around them ended: its explanation lacks them",
+                ["section was", "sections were"],
+                "forgotten before the function around ended: its explanation is incomplete",
             ),
         ];
-        let notes = left_out.iter().filter(|(count, _)| *count > 0);
-        notes.map(|(count, what)| format!("{count} {what}")).collect()
+        let notes = left_out.into_iter().filter(|(count, ..)| *count > 0);
+        notes
+            .map(|(count, [one, many], what)| format!("{count} {} {what}", one_or_many(count, one, many)))
+            .collect()
     }
 }

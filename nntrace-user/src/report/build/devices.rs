@@ -7,6 +7,7 @@ use crate::{
     model::{
         devices::{ProcessSums, Sums},
         findings::Findings,
+        plurals::one_or_many,
     },
     report::snapshot::{DeviceClock, DeviceProcessRow, DeviceRow, DeviceSectionRow},
 };
@@ -93,7 +94,8 @@ impl Findings<'_> {
         let unmatched = self.devices.unmatched();
         let note = (unmatched > 0).then(|| {
             format!(
-                "{unmatched} device jobs have only an end event: they were queued before the trace, or events were lost"
+                "{unmatched} {} only an end event: queued before the trace, or events were lost",
+                one_or_many(unmatched, "device job has", "device jobs have")
             )
         });
         note.into_iter().collect()

@@ -26,8 +26,8 @@ pub(super) fn summary(text: &mut Text, snapshot: &Snapshot) {
         };
         line!(
             text,
-            "{} hand-overs, {} taken{unmatched}",
-            figures.count(counts.sent),
+            "{}, {} taken{unmatched}",
+            figures.plural(counts.sent, "hand-over"),
             figures.count(counts.received)
         );
     }
@@ -134,9 +134,9 @@ fn explain(text: &mut Text, row: &ExplanationRow, figures: Figures) {
     let (mean, deviation) = (time(row.mean_ns), time(row.variance.sqrt()));
     line!(
         text,
-        "{} ran {} times, {mean} on average, standard deviation {deviation}; of its variance is due to",
+        "{} ran {}, {mean} on average, standard deviation {deviation}; of its variance is due to",
         row.function,
-        figures.count(row.count),
+        figures.plural(row.count, "time"),
     );
     line!(
         text,

@@ -82,7 +82,7 @@ fn process_lines(text: &mut Text, row: &DeviceProcessRow, window_ns: u64, figure
         );
     }
     if let Some(more) = row.sections.len().checked_sub(MOST_SECTIONS).filter(|more| *more > 0) {
-        line!(text, "    and {more} more sections: --json has them");
+        line!(text, "    and {}: --json has all", number_format::plural(more as u64, "more section"));
     }
     if row.open > 0 || row.canceled > 0 {
         line!(text, "    unfinished: {}, canceled: {}", row.open, row.canceled);

@@ -62,9 +62,9 @@ pub fn iterations(snapshot: &Snapshot) -> Text {
     for row in &snapshot.iterations {
         line!(
             text,
-            "{}: {} iterations, mean {}, p50 {}, p90 {}, p99 {}, {} to {}{}",
+            "{}: {}, mean {}, p50 {}, p90 {}, p99 {}, {} to {}{}",
             row.name,
-            figures.count(row.count),
+            figures.plural(row.count, "iteration"),
             time(row.mean_ns),
             time(row.p50_ns),
             time(row.p90_ns),

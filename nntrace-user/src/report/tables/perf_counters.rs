@@ -2,10 +2,13 @@
 
 use std::cmp::Reverse;
 
-use crate::report::{
-    number_format::{self, or_unknown},
-    snapshot::{CountRow, CountsRow, FunctionCountsRow, PerfCounterTable, PhaseCountsRow},
-    terminal_text::{Text, line},
+use crate::{
+    model::plurals::one_or_many,
+    report::{
+        number_format::{self, or_unknown},
+        snapshot::{CountRow, CountsRow, FunctionCountsRow, PerfCounterTable, PhaseCountsRow},
+        terminal_text::{Text, line},
+    },
 };
 
 /// Functions of a layer and phase at most: those with the highest count of the first event.
@@ -57,7 +60,7 @@ fn functions(
         line!(text, "  {:<27}{}  {}", "", values(&row.counts, columns, has_ratio), row.site.name);
     }
     if let Some(more) = rows.len().checked_sub(FUNCTIONS).filter(|&more| more > 0) {
-        line!(text, "  {:<27}{more} more functions", "");
+        line!(text, "  {:<27}{}", "", number_format::plural(more as u64, "more function"));
     }
 }
 
@@ -102,16 +105,17 @@ fn cost(text: &mut Text, counts: &PerfCounterTable) {
     if counts.uncounted_marks > 0 {
         line!(
             text,
-            "  {} marks without a reading of all events (no room for the thread, or a CPU on which one does not count): \
+            "  {} without a reading of all events (no room for the thread, or a CPU on which one does not count): \
              counts are too low",
-            number_format::count(counts.uncounted_marks)
+            number_format::plural(counts.uncounted_marks, "mark")
         );
     }
     if counts.uncounted_sections > 0 {
         line!(
             text,
-            "  {} sections of functions that there was no room for are in no count",
-            number_format::count(counts.uncounted_sections)
+            "  {} of functions that there was no room for {} in no count",
+            number_format::plural(counts.uncounted_sections, "section"),
+            one_or_many(counts.uncounted_sections, "is", "are")
         );
     }
 }

@@ -83,7 +83,8 @@ fn wakes(text: &mut Text, usage: &UsageTable, figures: Figures) {
             format!(" (exit latency by the kernel's table {})", number_format::duration_ns(ns))
         });
         let state = state.as_deref().unwrap_or("idle, depth not known");
-        line!(text, "  {} wake-ups from {state}{place}{known}{latency}", figures.count(sum.count));
+        let wake_ups = figures.plural(sum.count, "wake-up");
+        line!(text, "  {wake_ups} from {state}{place}{known}{latency}");
     }
 }
 

@@ -22,6 +22,7 @@ use nix::{
 };
 use nntrace_user::{
     caller::{self, FileRights},
+    model::plurals::counted,
     report::number_format,
     result_folder::Directory,
 };
@@ -65,7 +66,7 @@ pub fn run(cli: &Bench) -> Result<ExitCode> {
     let words = shell_words(&[folder.display().to_string()]);
     stderr::message(format_args!(
         "{} in {words}; compare them with those of another build or setting: nntrace-bpf diff {words} OTHER",
-        counted(runs.kept)
+        counted(runs.kept, "run")
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -83,7 +84,7 @@ struct Runs<'a> {
     /// Number of the next snapshot.
     next: u32,
     /// Number of snapshots in the folder.
-    kept: usize,
+    kept: u64,
 }
 
 /// How a run ended.
@@ -122,7 +123,7 @@ impl<'a> Runs<'a> {
             );
         }
         let last = if cli.add { numbers.iter().copied().max().unwrap_or(0) } else { 0 };
-        let kept = if cli.add { numbers.len() } else { 0 };
+        let kept = if cli.add { numbers.len() as u64 } else { 0 };
         let replaced = if cli.live.results.force { names } else { Vec::new() };
         let options = options(&Cli::command().get_matches_from(env::args_os()))?;
         let program = env::current_exe().context("cannot find this program")?;
@@ -164,7 +165,7 @@ impl<'a> Runs<'a> {
         if ended.is_interrupted {
             stderr::message(format_args!(
                 "ended by a signal: {} in {}",
-                counted(self.kept),
+                counted(self.kept, "run"),
                 self.folder.display()
             ));
             return Ok(Some(ExitCode::from(INTERRUPTED)));
@@ -172,7 +173,7 @@ impl<'a> Runs<'a> {
         if code != 0 {
             stderr::message(format_args!(
                 "{what} exited with status {code} and was discarded; the series stops: {} in {}",
-                counted(self.kept),
+                counted(self.kept, "run"),
                 self.folder.display()
             ));
             return Ok(Some(ExitCode::from(u8::try_from(code).unwrap_or(1))));
@@ -260,11 +261,6 @@ fn name_of(number: u32) -> String {
 fn number_of(name: &OsStr) -> Option<u32> {
     let number = name.to_str()?.strip_prefix("run-")?.strip_suffix(".json")?.parse().ok()?;
     (name == OsStr::new(&name_of(number))).then_some(number)
-}
-
-/// `1 run`, `7 runs`.
-fn counted(runs: usize) -> String {
-    format!("{runs} run{}", if runs == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@ use nntrace_user::{
     report::{call_list, terminal_text::Text},
 };
 
+use super::recording_folder;
 use crate::{arguments::Calls, output, stderr};
 
 /// Prints the calls of a recording; returns the exit status.
 pub fn run(cli: &Calls) -> Result<ExitCode> {
+    recording_folder::check(&cli.folder, "`calls`")?;
     let calls = record::calls(&cli.folder)?;
     if calls.definitions().next().is_none() {
         calls.notes().iter().for_each(stderr::message);

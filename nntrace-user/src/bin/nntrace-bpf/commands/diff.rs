@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use nntrace_user::{
     analyze::diff::{self, Options, Run},
+    model::plurals::one_or_many,
     record,
 };
 
@@ -53,6 +54,10 @@ pub fn run(cli: &Diff) -> Result<ExitCode> {
 fn sides(cli: &Diff) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     match (&cli.runs[..], &cli.to[..]) {
         ([before, after], []) => Ok((vec![before.clone()], vec![after.clone()])),
+        ([one], []) => Err(usage(format!(
+            "only {} is named, and a comparison takes two runs: name the other one, too",
+            one.display()
+        ))),
         (before, []) => Err(usage(format!(
             "{} runs are named, and nothing says which of them are after: name two, or those after --to",
             before.len()
@@ -95,7 +100,9 @@ fn in_folder(path: &Path) -> Result<Vec<PathBuf>> {
     if others > 0 {
         let path = path.display();
         stderr::message(format_args!(
-            "{others} entries of {path} are left out: of a folder, recordings and .json are taken"
+            "{others} {} of {path} {} left out: of a folder, recordings and .json are taken",
+            one_or_many(others, "entry", "entries"),
+            one_or_many(others, "is", "are")
         ));
     }
     runs.sort();

@@ -2,13 +2,11 @@
 
 use std::{process::ExitCode, thread};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
-use nntrace_user::{
-    emit::{self, OutletKind, Script, Speed},
-    record,
-};
+use nntrace_user::emit::{self, OutletKind, Script, Speed};
 
+use super::recording_folder;
 use crate::{
     arguments::{EmitTo, Replay, usage},
     stderr,
@@ -19,12 +17,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     let [folder] = &cli.files[..] else {
         return Err(usage("--emit writes the marks of one recording: name its folder alone".into()));
     };
-    if !record::is_recording(folder) {
-        bail!(
-            "{} is no recording: --emit needs a folder that `nntrace-bpf record -o DIR` wrote",
-            folder.display()
-        );
-    }
+    recording_folder::check(folder, "--emit")?;
     // From here on the signal waits until it is waited for.
     if let Some(signal) = cli.emit.start_on {
         SigSet::from(signal).thread_block().context("cannot wait for a signal")?;

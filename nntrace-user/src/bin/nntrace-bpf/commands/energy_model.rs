@@ -11,6 +11,7 @@ use nntrace_user::{
     report,
 };
 
+use super::recording_folder;
 use crate::{
     arguments::{EnergyModelAction, without_rails},
     output::{self, result_file},
@@ -65,11 +66,7 @@ fn write_model(file: Option<&Path>, force: bool, text: &str) -> Result<()> {
 
 /// Fits a model to a rail by the states of a recording.
 fn fit(folder: &Path, model: &EnergyModel, rail: &str) -> Result<Fit> {
-    ensure!(
-        record::is_recording(folder),
-        "{} is no recording: name the folder that `record -o` has written",
-        folder.display()
-    );
+    recording_folder::check(folder, "`energy-model fit`")?;
     let mut fit = EnergyFit::new(model.clone(), rail.to_owned())?;
     record::play(folder, &ReplayOptions::default(), |recorded| {
         fit.take(&recorded.findings());

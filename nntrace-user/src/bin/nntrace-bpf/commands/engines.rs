@@ -5,6 +5,7 @@ use std::{path::Path, process::ExitCode};
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
     live::engines::{EngineMaps, FoundEngine, PlannedProbe, Survey},
+    model::plurals::counted,
     report::terminal_text::{self, Text},
     small_file,
 };
@@ -107,8 +108,9 @@ fn engine(text: &mut Text, engine: &FoundEngine, all: bool) {
     for level in ["run", "op"] {
         let probes: Vec<&PlannedProbe> = engine.probes.iter().filter(|probe| probe.level == level).collect();
         let places: usize = probes.iter().map(|probe| 1 + probe.returns.len()).sum();
-        let more = if level == "op" { " more" } else { "" };
-        text.line(format_args!("  level {level}: {}{more} functions, at {places} places", probes.len()));
+        let more = if level == "op" { "more " } else { "" };
+        let functions = counted(probes.len() as u64, &format!("{more}function"));
+        text.line(format_args!("  level {level}: {functions}, at {}", counted(places as u64, "place")));
         for same in probes.chunk_by(|a, b| a.map_line == b.map_line) {
             line(text, same, all);
         }

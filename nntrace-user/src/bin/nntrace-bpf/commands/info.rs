@@ -10,14 +10,18 @@ use std::{
 
 use anyhow::{Result, bail};
 use nntrace_user::{
-    model::cpu_list,
-    record::{self, FileIdentity, StreamSummary, Summary},
+    model::{
+        cpu_list,
+        plurals::{counted, one_or_many},
+    },
+    record::{FileIdentity, StreamSummary, Summary},
     report::{
         number_format,
         terminal_text::{self, Text},
     },
 };
 
+use super::recording_folder;
 use crate::{
     arguments::Info,
     output::{self, shell_words::shell_words, thresholds::TRIPPED},
@@ -61,9 +65,7 @@ pub fn print_command(folder: &Path) -> Result<ExitCode> {
 }
 
 fn read(folder: &Path, check: bool) -> Result<Summary> {
-    if !record::is_recording(folder) {
-        bail!("{} is no recording: name the folder that `record -o` has written", folder.display());
-    }
+    recording_folder::check(folder, "`info`")?;
     Ok(Summary::read(folder, check)?)
 }
 
@@ -86,7 +88,8 @@ fn text(summary: &Summary) -> Text {
         row("part", note.clone());
     }
     let host = &summary.host;
-    row("host", format!("Linux {} on {}, {} CPUs", host.kernel, host.machine, host.cpus));
+    let cpus = counted(host.cpus.into(), "CPU");
+    row("host", format!("Linux {} on {}, {cpus}", host.kernel, host.machine));
     for cluster in &summary.clusters {
         row("cluster", format!("{}: CPUs {}", cluster.name, cpu_list::format(&cluster.cpus)));
     }
@@ -101,10 +104,8 @@ fn text(summary: &Summary) -> Text {
     row("marks", marks.as_ref().and_then(|marks| marks.as_str()).unwrap_or_default().to_owned());
     for engine in &summary.source.engines {
         let version = engine.version.as_deref().unwrap_or("of unknown version");
-        row(
-            "engine",
-            format!("{} {version}: {} functions in {}", engine.engine, engine.functions, engine.file),
-        );
+        let functions = counted(engine.functions as u64, "function");
+        row("engine", format!("{} {version}: {functions} in {}", engine.engine, engine.file));
     }
     for file in &summary.source.files {
         let identity = summary.probed.iter().find(|probed| probed.path == *file);
@@ -134,7 +135,8 @@ fn text(summary: &Summary) -> Text {
     }
     let missing = summary.events.saturating_sub(summary.events_found);
     if missing > 0 {
-        text.line(format_args!("{missing} of {} events are missing", summary.events));
+        let (events, are) = (counted(summary.events, "event"), one_or_many(missing, "is", "are"));
+        text.line(format_args!("{missing} of {events} {are} missing"));
     } else if summary.is_checked && summary.is_whole() {
         text.line(format_args!("checked: every block is whole"));
     }
@@ -163,8 +165,9 @@ fn questions(summary: &Summary) -> String {
 
 /// Adds the table of the streams.
 fn streams(text: &mut Text, summary: &Summary) {
-    let Summary { files, bytes, .. } = summary;
-    text.line(format_args!("{files} files, {} bytes, {} events", bytes, summary.events));
+    let files = counted(summary.files as u64, "file");
+    let (bytes, events) = (counted(summary.bytes, "byte"), counted(summary.events, "event"));
+    text.line(format_args!("{files}, {bytes}, {events}"));
     let width = summary.streams.iter().map(|stream| stream.name.chars().count()).max().unwrap_or_default();
     text.line(format_args!(
         "  {:<width$}{:>12}{:>8}{:>14}{:>14}{:>8}{:>11}",
@@ -181,7 +184,8 @@ fn streams(text: &mut Text, summary: &Summary) {
         stream_line(text, stream, width);
     }
     stream_line(text, &all, width);
-    text.line(format_args!("{} states of the run, {} bytes", all.checkpoints, all.checkpoint_bytes));
+    let (states, bytes) = (counted(all.checkpoints, "state"), counted(all.checkpoint_bytes, "byte"));
+    text.line(format_args!("{states} of the run, {bytes}"));
 }
 
 fn stream_line(text: &mut Text, stream: &StreamSummary, width: usize) {

@@ -5,10 +5,12 @@ use std::{ffi::OsString, fs, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, Result};
 use nntrace_user::record::{self, PackOptions, Packed};
 
+use super::recording_folder;
 use crate::{arguments::Pack, output::result_file::ResultFile, stderr};
 
 /// Packs a recording; returns the exit status.
 pub fn run(cli: &Pack) -> Result<ExitCode> {
+    recording_folder::check(&cli.folder, "`pack`")?;
     let file = match &cli.output {
         Some(file) => file.clone(),
         None => default_name(cli)?,

@@ -15,6 +15,7 @@ use nntrace_user::{
     model::{
         causality::Questions,
         limits::Limits,
+        plurals::one_or_many,
         section::Section,
         section_filter::{Hidden, SectionFilter},
         unfinished_sections::UnfinishedSection,
@@ -160,7 +161,8 @@ fn print_recording(folder: &Path, cli: &Print) -> Result<ExitCode> {
     }
     let lost = sections.loss().records_dropped;
     if lost > 0 {
-        stderr::message(format_args!("{lost} records of the run were lost: sections are missing"));
+        let were = one_or_many(lost, "record of the run was", "records of the run were");
+        stderr::message(format_args!("{lost} {were} lost: sections are missing"));
     }
     tell_hidden(&filter, hidden);
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, slice};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nntrace_user::{
     analyze::path::{Path, PathCollector, PathReport},
     model::{
@@ -23,7 +23,7 @@ use super::{
     file_run::{Request, Run},
     graph_question::Asked,
     print::tell_hidden,
-    why_line,
+    recording_folder, why_line,
 };
 use crate::{
     arguments::{HostOptions, Report, default_memory},
@@ -38,13 +38,7 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
     if cli.handoff || cli.overhead {
         return hand_overs(cli);
     }
-    if !record::is_recording(&cli.folder) {
-        bail!(
-            "{} is not a recording: no run.nnt is in it; name a folder that `nntrace-bpf record -o DIR` has written, or show trace \
-             files with `nntrace-bpf replay FILE`",
-            cli.folder.display()
-        );
-    }
+    recording_folder::check(&cli.folder, "`report`")?;
     let mut by: Vec<Property> = Vec::new();
     for property in cli.by.iter().map(|by| by.property()) {
         if !by.contains(&property) {

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use nix::libc;
 use nntrace_user::{
     caller::{self, FileRights},
@@ -272,7 +272,11 @@ impl Place {
         let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
         let name = name.context("this is no name of a file")?;
         let folder = folder_of(path);
-        let folder = Directory::open(folder).with_context(|| format!("no folder {}", folder.display()))?;
+        let folder = Directory::open(folder).map_err(|reason| {
+            let name = folder.display();
+            let text = format!("no folder {name}: {reason}; create it, or name a file in another one");
+            Error::new(reason).context(text)
+        })?;
         Unfinished::create_in(&folder)
             .with_context(|| format!("the folder {} takes no new file", folder.path().display()))?;
         Ok(Self::New(Entry { folder, name: name.to_owned() }))

@@ -28,10 +28,7 @@ pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
             record::replay(path, &options).with_context(|| format!("cannot use the recording {name}"))?;
         return Ok(Snapshot::of(&recorded.findings()));
     }
-    let file = caller::open(path).map_err(|reason| {
-        let text = format!("cannot open {name}: {reason}; check the path and its permissions");
-        Error::new(reason).context(text)
-    })?;
+    let file = caller::open(path).map_err(|reason| cannot_open(path, reason))?;
     let mut reader = BufReader::new(file);
     let mut first = [0];
     let is_json = matches!(reader.read(&mut first), Ok(1)) && first == *b"{";
@@ -47,6 +44,12 @@ pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
     };
     let replayed = replay::replay(&options).with_context(|| format!("cannot use {name}"))?;
     Ok(Snapshot::of(&replayed.findings()))
+}
+
+/// Returns the error of a file or a folder that cannot be opened, with what to do.
+pub fn cannot_open(path: &Path, reason: io::Error) -> Error {
+    let text = format!("cannot open {}: {reason}; check the path and its permissions", path.display());
+    Error::new(reason).context(text)
 }
 
 /// Form of a snapshot and its version.

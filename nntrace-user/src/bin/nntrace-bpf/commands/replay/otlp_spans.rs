@@ -9,6 +9,7 @@ use nntrace_user::{
         metrics::Metrics,
         otlp::{self, SpanCounts, Spans},
     },
+    model::plurals::one_or_many,
     record::{OrderedSections, Recorded},
     report::snapshot::Snapshot,
 };
@@ -69,16 +70,25 @@ pub(super) fn send(
 
 /// Says what there are no spans and links for.
 fn tell_left_out(counts: SpanCounts) {
-    for (count, what) in [
-        (counts.open, "sections had not ended: there are no spans of them"),
+    for (count, one, many) in [
+        (
+            counts.open,
+            "section had not ended: there is no span of it",
+            "sections had not ended: there are no spans of them",
+        ),
         (
             counts.undated,
+            "section is from before 1970, by a clock that was set wrong: there is no span of it",
             "sections are from before 1970, by a clock that was set wrong: there are no spans of them",
         ),
-        (counts.hand_overs_left_out, "hand-overs have no link, as no section is known at one of their ends"),
+        (
+            counts.hand_overs_left_out,
+            "hand-over has no link, as no section is known at one of its ends",
+            "hand-overs have no link, as no section is known at one of their ends",
+        ),
     ] {
         if count > 0 {
-            stderr::message(format_args!("{count} {what}"));
+            stderr::message(format_args!("{count} {}", one_or_many(count, one, many)));
         }
     }
 }

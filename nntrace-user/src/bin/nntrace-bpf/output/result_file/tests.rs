@@ -113,7 +113,11 @@ fn what_cannot_be_written_is_told_at_once() {
     let path = |name: &str| folder.path().join(name);
     symlink("nowhere", path("dangling")).unwrap();
     for force in [false, true] {
-        assert!(refusal(&path("none/new.json"), force).contains("no folder"));
+        let text = refusal(&path("none/new.json"), force);
+        assert!(
+            text.contains("no folder") && text.contains("create it, or name a file in another one"),
+            "{text}"
+        );
         assert!(refusal(folder.path(), force).contains("it is a folder"));
         assert!(refusal(&path("new/"), force).contains("no name of a file"));
         assert!(refusal(&path("dangling"), force).contains("a link to nowhere, which does not exist"));
