@@ -9,7 +9,7 @@ mod functions;
 mod places;
 mod spec;
 
-use std::{collections::HashSet, fs};
+use std::collections::HashSet;
 
 use nntrace_common::calls::{
     CALL_HEADER, CallCounts, CallEnd, CallItem, CallRecord, Form, MAX_CALL_PROBES, Memory, MemoryState, Place,
@@ -22,8 +22,8 @@ use self::{
     spec::LibraryName,
 };
 use super::{
-    engines::examination::{exported_function, with_library},
-    kernel::{Kernel, KernelError, calls::CallPlaces},
+    engines::examination::{handler_entry, with_library},
+    kernel::{Kernel, calls::CallPlaces},
     target::{ElfErrorReason, Object, ObjectId, PinnedFile, Processes},
 };
 use crate::model::{
@@ -31,9 +31,6 @@ use crate::model::{
     calls::{Call, CallDefinition, Captured},
     plurals::{counted, one_or_many},
 };
-
-/// Function of C++ runtimes that handlers of exceptions call first (Itanium C++ ABI, section 2.5.3 of part II).
-const CAUGHT: &str = "__cxa_begin_catch";
 
 /// Decodes the record of a call; `None` when it is none.
 pub(super) fn decode(bytes: &[u8]) -> Option<CallRecord> {
@@ -102,7 +99,7 @@ impl CallProbes {
         if !self.are_wanted() {
             return;
         }
-        let executable = fs::metadata(processes.dir(pid).join("exe")).ok().map(|file| ObjectId::from(&file));
+        let executable = ObjectId::at(&processes.dir(pid).join("exe")).ok();
         for object in objects {
             let soname = self.examined.insert(object.id).then(|| soname(object)).flatten();
             for place in 0..self.wanted.len() {
@@ -274,17 +271,10 @@ fn soname(object: &Object) -> Option<String> {
 
 /// Probes the function of a C++ runtime in this file that each handler of exceptions calls first.
 fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), String> {
-    let pinned = object.pin().map_err(|error| error.to_string())?;
-    match exported_function(&pinned, CAUGHT) {
-        Ok(Some(entry)) => {
-            let attached = kernel.attach_call_caught(&pinned, entry.offset, entry.pushed);
-            attached.map_err(|error: KernelError| error.to_string())
-        }
-        // Whatever is no program of a known kind has no handler.
-        Ok(None) => Ok(()),
-        Err(error) if error.is_other_kind() => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
+    let Some((file, entry)) = handler_entry(object).map_err(|error| error.to_string())? else {
+        return Ok(());
+    };
+    kernel.attach_call_caught(&file, entry.offset, entry.pushed).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

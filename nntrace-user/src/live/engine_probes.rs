@@ -26,7 +26,7 @@ use self::{
 use super::{
     engines::{
         catalog::{Catalog, UnknownEngine},
-        examination::{examine, exported_function},
+        examination::{examine, handler_entry},
         probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
@@ -48,9 +48,6 @@ const MOST_NOTES: usize = 5;
 
 /// Time to take probes off again from which on that is announced.
 const LONG: Duration = Duration::from_secs(2);
-
-/// Function of C++ runtimes that handlers of exceptions call first (Itanium C++ ABI, section 2.5.3 of part II).
-const CAUGHT: &str = "__cxa_begin_catch";
 
 /// Engines that a run looks for.
 #[derive(Clone, Debug)]
@@ -381,14 +378,8 @@ impl EngineProbes {
 
 /// Probes the function of a C++ runtime in this file that each handler of exceptions calls first.
 fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), ExamineError> {
-    let pinned = object.pin().map_err(ElfErrorReason::from)?;
-    match exported_function(&pinned, CAUGHT) {
-        Ok(Some(entry)) => Ok(kernel.attach_caught(&pinned, entry.offset, entry.pushed)?),
-        // Whatever is no program of a known kind has no handler.
-        Ok(None) => Ok(()),
-        Err(error) if error.is_other_kind() => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let Some((file, entry)) = handler_entry(object)? else { return Ok(()) };
+    Ok(kernel.attach_caught(&file, entry.offset, entry.pushed)?)
 }
 
 /// Returns the first remarks on an engine in a file that concern a run.
@@ -397,7 +388,10 @@ fn notes(resolved: &Resolved) -> Vec<String> {
     let mut notes: Vec<String> = all.iter().take(MOST_NOTES).map(ToString::to_string).collect();
     let more = all.len().saturating_sub(MOST_NOTES);
     if more > 0 {
-        notes.push(format!("more remarks of this kind: {more}; `nntrace-bpf engines FILE` lists them"));
+        notes.push(format!(
+            "{} of this kind; see `nntrace-bpf engines FILE`",
+            counted(more as u64, "more remark")
+        ));
     }
     notes
 }

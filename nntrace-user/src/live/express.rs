@@ -274,9 +274,10 @@ impl Express {
                     thread.promise();
                 }
             }
-            (Ok(_), None) => {}
             // With the process its memory is gone.
             (Err(_), _) if offers::has_ended(tgid) => {}
+            // Its marks take the probe until the thread offers one again, if it is still there.
+            (Ok(_), None) | (Err(LaneError::Gone), _) => {}
             (Err(error), _) => {
                 log::debug!("the lane of thread {tid} of process {tgid} is not read: {error}");
                 *self.refused.entry(error.to_string()).or_default() += 1;

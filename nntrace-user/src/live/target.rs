@@ -53,7 +53,7 @@ pub(crate) use loader::{Notification, loader_of, notification};
 pub(crate) use mapped_files::{Object, ObjectId, Objects};
 pub use pidfd::PidFd;
 pub(crate) use pinned_file::PinnedFile;
-pub(in crate::live) use pinned_file::present_name;
+pub(in crate::live) use pinned_file::{Content, content, present_name};
 pub(crate) use prefault::touch_literals;
 #[cfg(test)]
 pub(crate) use probe_points::ProbePoints;

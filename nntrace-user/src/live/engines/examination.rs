@@ -10,11 +10,14 @@ use super::{
     recognition,
     resolve::{self, Resolved},
 };
-use crate::live::target::{ElfErrorReason, PinnedFile, with_file};
+use crate::live::target::{ElfErrorReason, Object, PinnedFile, with_file};
 
 /// Bytes of a file that are looked at, at most: what follows is not code, but files that were appended. A file may
 /// also be larger than any disk, with holes.
 const MOST_BYTES: usize = 4 << 30;
+
+/// Function of C++ runtimes that handlers of exceptions call first (Itanium C++ ABI, section 2.5.3 of part II).
+const CAUGHT: &str = "__cxa_begin_catch";
 
 /// Returns the engines of a catalog that a file contains, resolved for a level; with the words that lead to their
 /// functions, where hooks are wanted.
@@ -48,7 +51,7 @@ pub(in crate::live) struct FunctionEntry {
 ///
 /// # Errors
 /// As of [`examine`].
-pub(in crate::live) fn exported_function(
+pub(super) fn exported_function(
     file: &PinnedFile,
     name: &str,
 ) -> Result<Option<FunctionEntry>, ElfErrorReason> {
@@ -58,6 +61,22 @@ pub(in crate::live) fn exported_function(
         let entry = code::entry_point(image, &FunctionBounds::of(image), address).ok()?;
         Some(FunctionEntry { offset: image.file_offset(entry.address)?, pushed: entry.sp_offset })
     })
+}
+
+/// Returns a file's function that each handler of exceptions calls first; `None` for one that is no C++ runtime, or no program of a
+/// known kind.
+///
+/// # Errors
+/// As of [`examine`].
+pub(in crate::live) fn handler_entry(
+    object: &Object,
+) -> Result<Option<(PinnedFile, FunctionEntry)>, ElfErrorReason> {
+    let file = object.pin()?;
+    match exported_function(&file, CAUGHT) {
+        Ok(entry) => Ok(entry.map(|entry| (file, entry))),
+        Err(error) if error.is_other_kind() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Maps a file and hands it over, as far as [`MOST_BYTES`].

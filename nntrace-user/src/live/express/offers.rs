@@ -8,7 +8,7 @@
 //! `/proc` sees it. A collector in a container has another `/proc`: it is known by the semaphore.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs, io,
     os::unix::fs::FileExt as _,
     path::Path,
@@ -43,11 +43,11 @@ const END_PAUSE: Duration = Duration::from_millis(10);
 
 /// Semaphores that are raised.
 pub(in crate::live) struct Offers {
-    /// Whether lanes are read; else they are raised so that no thread writes to one, whoever else reads them.
+    /// Whether lanes are read; if not, semaphores are raised so that no thread writes to a lane.
     reads_lanes: bool,
     processes: HashMap<u32, Process>,
-    /// Why none is raised where that was possible, and for how many processes.
-    failures: BTreeMap<String, u64>,
+    /// Processes in which none is raised although that was possible, by the reason.
+    failures: BTreeMap<String, BTreeSet<u32>>,
     /// Time of the next look at seccomp, ns.
     next_look: u64,
 }
@@ -78,8 +78,8 @@ struct File {
 }
 
 impl Offers {
-    /// Creates the state without any. A collector that reads no lanes raises semaphores twice: it sees what takes the probe, and
-    /// another collector is to see it, too.
+    /// Creates an empty state. A collector that reads no lanes raises semaphores twice: then all marks take the probes, for it and
+    /// for any other collector.
     pub(in crate::live) fn new(reads_lanes: bool) -> Self {
         Self { reads_lanes, processes: HashMap::new(), failures: BTreeMap::new(), next_look: 0 }
     }
@@ -101,11 +101,16 @@ impl Offers {
             self.processes.remove(&pid);
         }
         if !self.processes.contains_key(&pid) {
-            let short = || (!has_room(pid)).then(|| "there is too little memory for one".to_owned());
+            let short = || {
+                (!has_room(pid)).then(|| {
+                    "too little memory is available to it, or its memory cgroup is not visible from here"
+                        .to_owned()
+                })
+            };
             if self.reads_lanes
                 && let Some(reason) = why_not(pid).or_else(short)
             {
-                *self.failures.entry(reason).or_default() += 1;
+                self.failures.entry(reason).or_default().insert(pid);
                 return;
             }
             let inherited = parent_of(pid).and_then(|parent| self.processes.get(&parent));
@@ -143,8 +148,8 @@ impl Offers {
                 }
                 Err(_) if has_ended(pid) => {}
                 // Threads take the probe unless another collector reads their lanes.
-                Err(_) if !self.reads_lanes && semaphore(pid, address) == Some(0) => {}
-                Err(reason) => *self.failures.entry(reason).or_default() += 1,
+                Err(_) if !self.reads_lanes && !stays_raised(pid, address, 0) => {}
+                Err(reason) => _ = self.failures.entry(reason).or_default().insert(pid),
             }
         }
     }
@@ -175,7 +180,7 @@ impl Offers {
             && self.processes.get(&pid).is_some_and(|process| !process.is_confined)
             && let Some(reason) = why_not(pid)
         {
-            *self.failures.entry(reason).or_default() += 1;
+            self.failures.entry(reason).or_default().insert(pid);
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.is_confined = true;
                 process.files.clear();
@@ -195,19 +200,17 @@ impl Offers {
 
     /// Returns notes on processes that get no lanes, or, of a collector that reads none, that may use another one's.
     pub(in crate::live) fn notes(&self) -> impl Iterator<Item = String> {
-        self.failures
-            .iter()
-            .map(|(reason, count)| {
-                let processes = one_or_many(*count, "process", "processes");
-                if self.reads_lanes {
-                    format!("{count} {processes} without an express lane: {reason}")
-                } else {
-                    format!(
-                        "marks of {count} {processes} go to another profiler, which reads their express lanes: they are missing here \
-                         ({reason})"
-                    )
-                }
-            })
+        self.failures.iter().map(|(reason, pids)| {
+            let count = pids.len() as u64;
+            let processes = one_or_many(count, "process", "processes");
+            if self.reads_lanes {
+                format!("{count} {processes} without an express lane: {reason}")
+            } else {
+                format!(
+                    "marks of {count} {processes} are missing here: another profiler reads their express lanes ({reason})"
+                )
+            }
+        })
     }
 }
 

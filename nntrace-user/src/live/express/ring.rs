@@ -49,6 +49,9 @@ pub(in crate::live) enum LaneError {
     /// The file is of another kind or form.
     #[error("its memory is not a lane: {0}")]
     NotALane(&'static str),
+    /// Its descriptor is closed, or is one of a lane that came after it: the thread has ended, or offers another one.
+    #[error("its descriptor is another one's by now")]
+    Gone,
     /// Another collector has accepted it.
     #[error("another profiler reads it")]
     Taken,
@@ -110,7 +113,11 @@ impl Ring {
         now: u64,
         line: Option<Line>,
     ) -> Result<Self, LaneError> {
-        let mut ring = Self::map(&open_lane(&format!("/proc/{pid}/fd/{descriptor}"), true)?, key)?;
+        let lane = open_lane(&format!("/proc/{pid}/fd/{descriptor}"), true).map_err(|error| match error {
+            LaneError::Io(error) if error.kind() == io::ErrorKind::NotFound => LaneError::Gone,
+            error => error,
+        })?;
+        let mut ring = Self::map(&lane, key)?;
         // Another collector that the program cannot distinguish from us may have been faster.
         ring.word(offsets::LEASE)
             .compare_exchange(0, ACCEPTED, Ordering::AcqRel, Ordering::Relaxed)
@@ -163,11 +170,12 @@ impl Ring {
             copied_to: 0,
         };
         let has = |offset, expected| ring.word(offset).load(Ordering::Relaxed) == expected;
+        // A lane that is being made is empty.
+        if has(offsets::MAGIC, 0) || (has(offsets::MAGIC, MAGIC) && !has(offsets::KEY, key)) {
+            return Err(LaneError::Gone);
+        }
         if !has(offsets::MAGIC, MAGIC) || !has(offsets::RING_BYTES, capacity) {
             return Err(LaneError::NotALane("of another version of nntrace.h or nntrace-common"));
-        }
-        if !has(offsets::KEY, key) {
-            return Err(LaneError::NotALane("another one than was offered"));
         }
         ring.calls = has(offsets::SECTIONS, sections::CALLS).then(OpenCalls::default);
         Ok(ring)

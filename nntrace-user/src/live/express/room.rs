@@ -77,23 +77,26 @@ fn room(pid: u32) -> u64 {
     of_groups.chain([machine_room(), address_room(pid)]).flatten().min().unwrap_or(0)
 }
 
-/// Returns the least room of a cgroup, a line of `/proc/PID/cgroup`, and those around it; `None` for one without limits. One that
-/// is not seen from here, as from another container, has no room that is known.
+/// Returns the least room of a cgroup, a line of `/proc/PID/cgroup`, and those around it; `None` for one without limits. A
+/// cgroup that is not visible from here, such as another container's, counts as having no room.
 fn group_room(root: &Path, line: &str) -> Option<u64> {
     let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
     let (root, limits, current, inactive) = if controllers.is_empty() {
-        // Memory is of the first version where the second one is not mounted here.
+        // Without cgroup v2 mounted here, memory is limited by v1.
         if !root.join("cgroup.controllers").exists() {
             return None;
         }
         (root.to_owned(), &["memory.max", "memory.high"][..], "memory.current", "inactive_file ")
     } else if controllers.split(',').any(|name| name == "memory") {
+        if !root.join("memory").is_dir() {
+            return None;
+        }
         (root.join("memory"), &["memory.limit_in_bytes"][..], "memory.usage_in_bytes", "total_inactive_file ")
     } else {
         return None;
     };
     let group = root.join(path.trim_start_matches('/'));
-    // The path is one from the root of our own cgroup namespace.
+    // The path is relative to the root of our own cgroup namespace.
     let is_outside = path.split('/').any(|name| name == "..");
     if is_outside || (path != "/" && !group.is_dir()) {
         return Some(0);

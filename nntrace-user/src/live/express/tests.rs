@@ -104,6 +104,11 @@ fn what_is_no_lane_is_refused() {
     assert!(reason(&lane.file, KEY + 1).unwrap().contains("another one"));
     lane.set(offsets::MAGIC, MAGIC + 1);
     assert!(reason(&lane.file, KEY).unwrap().contains("version"));
+    // One that is being made, by a thread that has got the descriptor.
+    lane.set(offsets::MAGIC, 0);
+    assert!(matches!(Ring::map(&lane.file, KEY), Err(LaneError::Gone)));
+    let closed = Ring::accept(std::process::id(), i64::from(i32::MAX), KEY, 1, None);
+    assert!(matches!(closed, Err(LaneError::Gone)));
     assert!(reason(&tempfile::tempfile().unwrap(), KEY).is_some());
     let unsealed = memfd_create(LANE_NAME, MFdFlags::MFD_ALLOW_SEALING).unwrap();
     assert!(reason(&unsealed.into(), KEY).unwrap().contains("sealed"));

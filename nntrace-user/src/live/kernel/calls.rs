@@ -1,7 +1,5 @@
 //! The programs on functions whose calls are recorded, and their tables.
 
-use std::path::Path;
-
 use aya::{
     EbpfLoader,
     maps::{Array, HashMap, PerCpuArray},
@@ -14,7 +12,7 @@ use super::{
     object::Object,
     place_programs::{Place, PlacePrograms},
 };
-use crate::live::target::ObjectId;
+use crate::live::target::{ObjectId, PinnedFile, present_name};
 
 /// Programs at the begin of a function, at its ends, and where handlers of exceptions begin; their forms that may wait for a
 /// page first.
@@ -114,24 +112,24 @@ impl Kernel {
     /// When the programs do not load, or the kernel refuses one of the places.
     pub(in crate::live) fn attach_call(
         &mut self,
-        path: &Path,
+        file: &PinnedFile,
         places: &CallPlaces,
     ) -> Result<(), KernelError> {
         let Self { calls: CallPrograms { programs, .. }, object, probed_files, .. } = self;
-        probed_files.add(path);
+        probed_files.add(file);
         let cookie = u64::from(places.number);
         let end = |is_jump: u64| move |&offset: &u64| Place { offset, cookie: cookie << 1 | is_jump };
         // Ends first: a call without its end would stay open, an end without a begin is ignored.
         let ends: Vec<Place> =
             places.returns.iter().map(end(0)).chain(places.jumps.iter().map(end(1))).collect();
-        let mut refused = programs.attach(object, 1, path, &ends, false)?;
+        let mut refused = programs.attach(object, 1, file, &ends, false)?;
         if refused.is_empty() {
-            refused = programs.attach(object, 0, path, &[Place { offset: places.entry, cookie }], false)?;
+            refused = programs.attach(object, 0, file, &[Place { offset: places.entry, cookie }], false)?;
         }
         match refused.pop() {
             None => Ok(()),
             Some((place, reason)) => {
-                let point = format!("offset {:#x} of {}", place.offset, path.display());
+                let point = format!("offset {:#x} of {}", place.offset, present_name(file).display());
                 Err(KernelError::Attach { point, reason })
             }
         }
@@ -143,12 +141,12 @@ impl Kernel {
     /// When the kernel refuses.
     pub(in crate::live) fn attach_call_caught(
         &mut self,
-        path: &Path,
+        file: &PinnedFile,
         offset: u64,
         pushed: u64,
     ) -> Result<(), KernelError> {
         let Self { calls: CallPrograms { programs, .. }, object, .. } = self;
-        match programs.attach(object, 2, path, &[Place { offset, cookie: pushed }], false)?.pop() {
+        match programs.attach(object, 2, file, &[Place { offset, cookie: pushed }], false)?.pop() {
             None => Ok(()),
             Some((_, reason)) => {
                 Err(KernelError::Attach { point: "handlers of exceptions".to_owned(), reason })

@@ -16,11 +16,11 @@ use nntrace_common::{
 
 use super::{
     Kernel,
-    error::{KernelError, map_error},
+    error::{KernelError, attach_error, map_error},
     object::Object,
     place_programs::{Place, PlacePrograms},
 };
-use crate::live::target::ObjectId;
+use crate::live::target::{ObjectId, PinnedFile};
 
 /// Program at the entry of a function, at its return instructions, and after its return; the last one is where handlers of
 /// exceptions begin.
@@ -94,10 +94,10 @@ impl EnginePrograms {
         &mut self,
         object: &mut Object,
         which: usize,
-        path: &Path,
+        file: &PinnedFile,
         places: &[Place],
     ) -> Result<Vec<(Place, String)>, KernelError> {
-        self.programs.attach(object, which, path, places, which == AFTER_RETURN)
+        self.programs.attach(object, which, file, places, which == AFTER_RETURN)
     }
 }
 
@@ -169,11 +169,11 @@ impl Kernel {
     /// When the programs do not load: before Linux 5.15 probes have no cookies.
     pub(in crate::live) fn attach_engine(
         &mut self,
-        path: &Path,
+        file: &PinnedFile,
         probes: &[ProbePlaces],
     ) -> Result<Vec<(u32, String)>, KernelError> {
         let Self { engines, object, probed_files, .. } = self;
-        probed_files.add(path);
+        probed_files.add(file);
         // Ends first: a section without an end would stay open, an end without a begin is ignored.
         let returns = probes.iter().flat_map(|probe| {
             let instructions = match &probe.returns {
@@ -184,12 +184,12 @@ impl Kernel {
         });
         let after = probes.iter().filter(|probe| probe.returns == ReturnPlaces::AfterReturn);
         let entry = |probe: &ProbePlaces| Place { offset: probe.entry, cookie: u64::from(probe.number) };
-        let mut refused = engines.attach(object, 1, path, &returns.collect::<Vec<_>>())?;
-        refused.extend(engines.attach(object, 2, path, &after.map(entry).collect::<Vec<_>>())?);
+        let mut refused = engines.attach(object, 1, file, &returns.collect::<Vec<_>>())?;
+        refused.extend(engines.attach(object, 2, file, &after.map(entry).collect::<Vec<_>>())?);
         let without_end: HashSet<u64> = refused.iter().map(|(place, _)| place.cookie).collect();
         let begins: Vec<Place> =
             probes.iter().map(entry).filter(|place| !without_end.contains(&place.cookie)).collect();
-        refused.extend(engines.attach(object, 0, path, &begins)?);
+        refused.extend(engines.attach(object, 0, file, &begins)?);
         let refused: Vec<(u32, String)> =
             refused.into_iter().map(|(place, reason)| (place.cookie as u32, reason)).collect();
         let failed: HashSet<u32> = refused.iter().map(|(number, _)| *number).collect();
@@ -210,13 +210,14 @@ impl Kernel {
         places: CallPlaces,
         act: impl FnOnce() -> T,
     ) -> Result<(T, Duration), KernelError> {
+        let file = PinnedFile::at(path).map_err(attach_error(&path.display().to_string()))?;
         let Self { engines, object, .. } = self;
         // Apart from the probes that stay.
         let mut trial = EnginePrograms::default();
         trial.programs.form = engines.programs.form.take();
         let mut refused = Vec::new();
         for (which, offset) in [(1, places.end), (0, places.entry)] {
-            match trial.attach(object, which, path, &[Place { offset, cookie: 0 }]) {
+            match trial.attach(object, which, &file, &[Place { offset, cookie: 0 }]) {
                 Ok(more) => refused.extend(more),
                 Err(error) => refused.push((Place { offset, cookie: 0 }, error.to_string())),
             }
@@ -239,13 +240,13 @@ impl Kernel {
     /// When the kernel refuses.
     pub(in crate::live) fn attach_caught(
         &mut self,
-        path: &Path,
+        file: &PinnedFile,
         offset: u64,
         pushed: u64,
     ) -> Result<(), KernelError> {
-        self.probed_files.add(path);
+        self.probed_files.add(file);
         let place = Place { offset, cookie: pushed };
-        let refused = self.engines.attach(&mut self.object, 3, path, &[place])?;
+        let refused = self.engines.attach(&mut self.object, 3, file, &[place])?;
         match refused.into_iter().next() {
             Some((_, reason)) => {
                 Err(KernelError::Attach { point: "handlers of exceptions".to_owned(), reason })

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::live::{
     privilege,
-    target::{self, Layout, MarkFunction, ObjectId, Role, SymbolSpec, present_name},
+    target::{self, Layout, MarkFunction, ObjectId, PinnedFile, Role, SymbolSpec, present_name},
 };
 
 /// Programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
@@ -102,12 +102,11 @@ impl FunctionProbes {
         &mut self,
         object: &mut Object,
         program: &'static str,
-        path: &Path,
+        file: &PinnedFile,
         offset: u64,
     ) -> Result<(), ProbeError> {
-        let file = ObjectId::at(path)?;
-        let probe = self.probe(object, program, path, offset)?;
-        self.probes.push((file, probe));
+        let probe = self.probe(object, program, file, offset)?;
+        self.probes.push((file.id(), probe));
         Ok(())
     }
 
@@ -177,7 +176,7 @@ enum ProbeError {
     #[error(transparent)]
     Event(#[from] ProgramError),
     #[error(transparent)]
-    File(#[from] io::Error),
+    Multi(#[from] io::Error),
 }
 
 impl Object {
@@ -288,12 +287,12 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
-        self.probed_files.add(path);
+    pub(crate) fn attach_loader(&mut self, file: &PinnedFile, offset: u64) -> Result<(), KernelError> {
+        self.probed_files.add(file);
         self.functions
-            .attach(&mut self.object, LOADER_PROGRAM, path, offset)
-            .map_err(attach_error(&format!("the loader {}", present_name(path).display())))?;
-        log::debug!("{LOADER_PROGRAM} is on the loader {}, offset {offset:#x}", present_name(path).display());
+            .attach(&mut self.object, LOADER_PROGRAM, file, offset)
+            .map_err(attach_error(&format!("the loader {}", present_name(file).display())))?;
+        log::debug!("{LOADER_PROGRAM} is on the loader {}, offset {offset:#x}", present_name(file).display());
         Ok(())
     }
 

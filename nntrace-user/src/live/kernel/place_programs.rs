@@ -11,7 +11,7 @@ use super::{
     multi_probes::{MultiLink, MultiProgram},
     object::Object,
 };
-use crate::live::target::ObjectId;
+use crate::live::target::{ObjectId, PinnedFile};
 
 /// Place in a file that a program is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl PlacePrograms {
         &mut self,
         object: &mut Object,
         which: usize,
-        path: &Path,
+        file: &PinnedFile,
         places: &[Place],
         at_return: bool,
     ) -> Result<Vec<(Place, String)>, KernelError> {
@@ -129,12 +129,11 @@ impl PlacePrograms {
         if places.is_empty() {
             return Ok(refused);
         }
-        let file = ObjectId::at(path).map_err(attach_error("a file"))?;
         match self.load(object)? {
             Form::Multi(programs) => {
                 let mut links = Vec::new();
-                attach_all(&programs[which], path, places, at_return, &mut links, &mut refused);
-                self.multi_links.extend(links.into_iter().map(|link| (file, link)));
+                attach_all(&programs[which], file, places, at_return, &mut links, &mut refused);
+                self.multi_links.extend(links.into_iter().map(|link| (file.id(), link)));
             }
             Form::Single => {
                 let name = self.names[which];
@@ -144,8 +143,8 @@ impl PlacePrograms {
                         cookie: Some(place.cookie),
                     };
                     let program = object.load_function(name).map_err(attach_error(name))?;
-                    match program.attach(point, path, UProbeScope::AllProcesses) {
-                        Ok(link) => self.single_links.push((file, name, link)),
+                    match program.attach(point, &**file, UProbeScope::AllProcesses) {
+                        Ok(link) => self.single_links.push((file.id(), name, link)),
                         Err(error) => refused.push((*place, crate::live::privilege::causes(&error))),
                     }
                 }

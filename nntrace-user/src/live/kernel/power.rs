@@ -200,7 +200,7 @@ impl Kernel {
     }
 }
 
-/// Times that tables which change meanwhile are read at most.
+/// Most readings of a table that changes meanwhile.
 const TRIES: usize = 16;
 
 /// Reads an entry until two readings in a row are equal. The sequence number alone does not show every write: on arm64, its stores may

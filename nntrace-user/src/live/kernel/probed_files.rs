@@ -5,21 +5,12 @@
 //! instruction in the place of the new one.
 
 use std::{
-    fs::{File, OpenOptions},
-    io,
-    os::{
-        fd::AsRawFd as _,
-        unix::fs::{MetadataExt as _, OpenOptionsExt as _},
-    },
+    fs::File,
+    os::fd::AsRawFd as _,
     path::{Path, PathBuf},
 };
 
-use nix::libc;
-
-use crate::live::target::{ObjectId, present_name};
-
-/// Size, and time of the last change in seconds and nanoseconds.
-type Content = (u64, i64, i64);
+use crate::live::target::{Content, ObjectId, PinnedFile, content, present_name};
 
 /// Files that are probed.
 #[derive(Default)]
@@ -33,31 +24,26 @@ struct ProbedFile {
 }
 
 impl ProbedFiles {
-    /// Adds a file that is about to be probed, if it is not there yet.
-    pub(super) fn add(&mut self, path: &Path) {
-        // What cannot be opened cannot be probed. A pipe would wait for a writer.
-        if let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
-            && let Ok(found) = file.metadata()
-            && let id = ObjectId::from(&found)
-            && self.0.iter().all(|known| known.id != id)
-            && let Ok(content) = content(&file)
-        {
-            self.0.push(ProbedFile { id, file, content });
+    /// Adds a file that is about to be probed, with the content that was examined, if it is not there yet.
+    pub(super) fn add(&mut self, pinned: &PinnedFile) {
+        if self.0.iter().any(|known| known.id == pinned.id()) {
+            return;
+        }
+        // What cannot be opened cannot be probed.
+        if let Ok(file) = File::open(&**pinned) {
+            self.0.push(ProbedFile { id: pinned.id(), file, content: pinned.content() });
         }
     }
 
     /// Removes the files whose content has changed, and returns them with their present names.
     pub(super) fn take_changed(&mut self) -> Vec<(ObjectId, PathBuf)> {
-        let is_same = |known: &mut ProbedFile| content(&known.file).is_ok_and(|now| now == known.content);
+        let is_same = |known: &mut ProbedFile| {
+            known.file.metadata().is_ok_and(|found| content(&found) == known.content)
+        };
         let changed = self.0.extract_if(.., |known| !is_same(known));
         let name = |file: &File| present_name(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())));
         changed.map(|known| (known.id, name(&known.file))).collect()
     }
-}
-
-fn content(file: &File) -> io::Result<Content> {
-    let found = file.metadata()?;
-    Ok((found.len(), found.mtime(), found.mtime_nsec()))
 }
 
 #[cfg(test)]
@@ -73,8 +59,9 @@ mod tests {
         let mut files = ProbedFiles::default();
         for name in ["same", "longer", "replaced", "gone"] {
             fs::write(path(name), "content").unwrap();
-            files.add(&path(name));
-            files.add(&path(name));
+            let pinned = PinnedFile::at(&path(name)).unwrap();
+            files.add(&pinned);
+            files.add(&pinned);
         }
         assert_eq!(files.0.len(), 4);
         assert!(files.take_changed().is_empty());
@@ -85,5 +72,11 @@ mod tests {
         let names: Vec<PathBuf> = files.take_changed().into_iter().map(|(_, name)| name).collect();
         assert_eq!(names, [path("longer")]);
         assert!(files.take_changed().is_empty());
+        // Written to between a look into it and the probe.
+        let examined = PinnedFile::at(&path("same")).unwrap();
+        let mut files = ProbedFiles::default();
+        fs::write(path("same"), "another content").unwrap();
+        files.add(&examined);
+        assert_eq!(files.take_changed().len(), 1);
     }
 }

@@ -41,10 +41,13 @@ impl Session {
                     self.engines.note_late(pid, engines, clock::now().saturating_sub(since));
                 }
                 let mapped = mapped.objects;
-                // Hooks have lanes in all processes.
-                let is_own = |lane: &&LaneFunction| !self.engines.is_hooks_library(lane.object, &lane.path);
-                let lanes: Vec<_> = self.probes.lanes().iter().filter(is_own).collect();
-                self.offers.offer(&mut self.kernel, pid, &mapped, &lanes);
+                if self.marks == MarkSource::Functions {
+                    // Hooks have lanes in all processes.
+                    let is_own =
+                        |lane: &&LaneFunction| !self.engines.is_hooks_library(lane.object, &lane.path);
+                    let lanes: Vec<_> = self.probes.lanes().iter().filter(is_own).collect();
+                    self.offers.offer(&mut self.kernel, pid, &mapped, &lanes);
+                }
                 self.engines.touch_literals(&self.processes, pid);
                 self.calls.follow(&mut self.kernel, &mut self.model, &self.processes, pid, &mapped);
                 true

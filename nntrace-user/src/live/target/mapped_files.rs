@@ -60,6 +60,8 @@ pub(crate) struct Object {
     pub path: PathBuf,
     /// Path in the target's view; with ` (deleted)` if the file is no longer there.
     pub display_path: PathBuf,
+    /// The file, where it was checked that the user may read it.
+    pub(super) held: Option<PinnedFile>,
 }
 
 /// Reason why a file cannot be searched.
@@ -115,7 +117,7 @@ impl Object {
         })?;
         // The user must be able to read what he names.
         caller::open(&found).map_err(OpenError::Io)?;
-        Ok(Self { id: found.id(), path: path.to_owned(), display_path: path.to_owned() })
+        Ok(Self { id: found.id(), path: path.to_owned(), display_path: path.to_owned(), held: Some(found) })
     }
 
     /// Finds the file again, to examine and to probe it.
@@ -123,6 +125,9 @@ impl Object {
     /// # Errors
     /// When it is gone, or another one has taken its place.
     pub(crate) fn pin(&self) -> io::Result<PinnedFile> {
+        if let Some(held) = &self.held {
+            return Ok(held.clone());
+        }
         let found = PinnedFile::at(&self.path)?;
         if found.id() == self.id {
             Ok(found)
@@ -181,7 +186,7 @@ fn resolve(dir: &Path, mapping: &Mapping) -> Result<Object, OpenError> {
     };
     let leads_there = |path: &PathBuf| regular(path).is_some_and(|file| ObjectId::from(&file) == id);
     let path = names().map(Path::to_owned).chain(names().map(rooted)).find(leads_there).unwrap_or(mapped);
-    Ok(Object { id, path, display_path: mapping.path.clone() })
+    Ok(Object { id, path, display_path: mapping.path.clone(), held: None })
 }
 
 /// Whether this is the mapped file, for a path outside of the target's root, where the inode alone is not enough.

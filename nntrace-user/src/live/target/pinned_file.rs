@@ -1,16 +1,16 @@
-//! Files that stay the same ones while they are examined and probed, whatever happens to their names.
+//! Files held by a descriptor while they are examined and probed, whatever happens to their names.
 //!
 //! The files belong to others, who may put another one in the place of theirs at any moment: were a file examined by its name and
 //! probed by it, a breakpoint could get into any byte of a file of somebody else. So a file is found once, and reached by a
 //! descriptor from then on. The descriptor can neither read nor write (`O_PATH`): no device is touched by it, and no pipe waited for.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, Metadata, OpenOptions},
     io,
     ops::Deref,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::fs::OpenOptionsExt as _,
+        unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
     sync::Arc,
@@ -20,13 +20,18 @@ use nix::libc;
 
 use super::mapped_files::ObjectId;
 
-/// Where the files are that this process has open.
+/// Folder of the descriptors that this process has open.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// File that stays the same one. It is a path by which it is opened and probed, which holds as long as one of its clones lives.
+/// Size of a file, and time of its last change in seconds and nanoseconds.
+pub(in crate::live) type Content = (u64, i64, i64);
+
+/// File that is reached by a descriptor, whatever happens to its name. It dereferences to a path that is valid while a clone of it
+/// exists.
 #[derive(Clone, Debug)]
 pub(crate) struct PinnedFile {
     id: ObjectId,
+    content: Content,
     path: PathBuf,
     name: PathBuf,
     _descriptor: Arc<OwnedFd>,
@@ -45,6 +50,7 @@ impl PinnedFile {
         }
         Ok(Self {
             id: ObjectId::from(&found),
+            content: content(&found),
             path: Path::new(OPEN_FILES).join(file.as_raw_fd().to_string()),
             name: path.to_owned(),
             _descriptor: Arc::new(file.into()),
@@ -54,6 +60,11 @@ impl PinnedFile {
     /// Returns the path at which it was found: by now another file may be there.
     pub(in crate::live) fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// Returns the state of its content when it was found.
+    pub(in crate::live) const fn content(&self) -> Content {
+        self.content
     }
 
     /// Returns the identity of the file.
@@ -70,7 +81,7 @@ impl Deref for PinnedFile {
     }
 }
 
-/// By the file, not by the descriptor.
+/// Compares the files, not the descriptors.
 impl PartialEq for PinnedFile {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -78,6 +89,11 @@ impl PartialEq for PinnedFile {
 }
 
 impl Eq for PinnedFile {}
+
+/// Returns the state of a file's content.
+pub(in crate::live) fn content(found: &Metadata) -> Content {
+    (found.len(), found.mtime(), found.mtime_nsec())
+}
 
 /// Returns the present name of a file that is reached by a descriptor of this process; of any other, its path.
 pub(in crate::live) fn present_name(path: &Path) -> PathBuf {

@@ -175,8 +175,8 @@ fn check(cli: &Live) -> Result<()> {
     cli.check()?;
     ensure!(
         !cli.fast_probes || !caller::is_program_privileged(),
-        "--fast-probes may end processes of other users, whose code it probes, too: with capabilities of the program (setcap) it is \
-         refused; use sudo"
+        "--fast-probes can crash other users' processes that run the probed code, so it is refused when the program has file \
+         capabilities (setcap); use sudo"
     );
     Ok(())
 }

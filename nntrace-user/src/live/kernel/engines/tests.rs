@@ -61,6 +61,11 @@ unsafe extern "C" {
     fn nntrace_test_batch_return();
 }
 
+/// The program with these functions.
+fn own_file() -> PinnedFile {
+    PinnedFile::at(Path::new("/proc/self/exe")).expect("a program that runs")
+}
+
 /// Object whose name is found by its address.
 #[repr(C)]
 struct Model {
@@ -146,7 +151,7 @@ fn profiled(is_multi: bool, returns: impl Fn(usize) -> ReturnPlaces) -> (Vec<(Ta
             returns: returns(nntrace_test_op_return as *const () as usize),
         },
     ];
-    let refused = kernel.attach_engine(Path::new("/proc/self/exe"), &places).expect("the programs attach");
+    let refused = kernel.attach_engine(&own_file(), &places).expect("the programs attach");
     assert_eq!(refused, []);
     assert_eq!(kernel.engine_probes(), 2);
     kernel.add_target(std::process::id()).expect("room for a target");
@@ -206,7 +211,7 @@ fn unnamed(objects: &[Model]) -> (u64, bool) {
         entry: offset(nntrace_test_op as *const () as usize),
         returns: ReturnPlaces::Instructions(vec![offset(nntrace_test_op_return as *const () as usize)]),
     };
-    let refused = kernel.attach_engine(Path::new("/proc/self/exe"), &[places]).expect("the programs attach");
+    let refused = kernel.attach_engine(&own_file(), &[places]).expect("the programs attach");
     assert_eq!(refused, []);
     kernel.add_target(std::process::id()).expect("room for a target");
     for object in objects {
@@ -231,7 +236,7 @@ fn names_of_batches(batches: &[Batch], offsets: &[u16], element: u8) -> Vec<Stri
         entry: offset(nntrace_test_batch as *const () as usize),
         returns: ReturnPlaces::Instructions(vec![offset(nntrace_test_batch_return as *const () as usize)]),
     };
-    let refused = kernel.attach_engine(Path::new("/proc/self/exe"), &[places]).expect("the programs attach");
+    let refused = kernel.attach_engine(&own_file(), &[places]).expect("the programs attach");
     assert_eq!(refused, []);
     kernel.add_target(std::process::id()).expect("room for a target");
     for &batch in batches {
