@@ -61,7 +61,7 @@ impl RecentSections {
         self.kept.push_back(RecentSection { pid, tid, begin, end, exclusive, name, tag, depth });
     }
 
-    /// The sections, in the order in which they were taken.
+    /// Returns the sections in the order in which they were taken.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RecentSection> {
         self.kept.iter()
     }

@@ -26,8 +26,7 @@ use rustc_hash::FxHashMap;
 
 use super::limits::Limits;
 pub(crate) use cpu_set::CpuSet;
-use history::History;
-pub(crate) use history::{Activity, State, StateStretch};
+pub(crate) use history::{Activity, History, State, StateStretch};
 pub(crate) use thread_names::NamedThread;
 
 /// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB for a thread with that many. Of

@@ -25,8 +25,8 @@ impl OtherEvents {
     /// Returns a note on them, if there are any.
     pub(crate) fn note(&self) -> Option<&'static str> {
         self.0.load(Ordering::Relaxed).then_some(
-            "of this JSON only the text of ftrace in `systemTraceEvents` is read, and not the events in `traceEvents`: \
-             ui.perfetto.dev shows these",
+            "only the ftrace text in `systemTraceEvents` of this JSON is read; open it in ui.perfetto.dev to see the events in \
+             `traceEvents`",
         )
     }
 }
@@ -39,6 +39,8 @@ pub(crate) struct JsonText<R> {
     depth: usize,
     /// First bytes of the last string outside of the text.
     string: Vec<u8>,
+    /// First half of a pair of UTF-16, until the next escape sequence.
+    half: Option<u16>,
     /// Bytes of a character that are read already.
     pending: Vec<u8>,
     events: OtherEvents,
@@ -55,7 +57,7 @@ impl<R: BufRead> JsonText<R> {
     /// Creates a reader from the start of the file.
     pub(crate) fn new(source: R, events: OtherEvents) -> Self {
         let (string, pending) = (Vec::new(), Vec::new());
-        Self { source, state: State::Before, depth: 0, string, pending, events }
+        Self { source, state: State::Before, depth: 0, string, half: None, pending, events }
     }
 
     /// Returns the next byte, which is still to be read.
@@ -133,30 +135,30 @@ impl<R: BufRead> JsonText<R> {
         Ok(true)
     }
 
-    /// Appends the character of an escape sequence, the backslash of which is read, to the pending bytes.
+    /// Appends the character of an escape sequence, the backslash of which is read, to the pending bytes. The first half of a pair
+    /// waits for the next sequence.
     fn escape(&mut self) -> io::Result<()> {
-        let mut half = None;
-        let (unit, byte) = loop {
-            match self.byte()? {
-                Some(b'u') => {}
-                byte => break (None, byte),
+        let half = self.half.take();
+        match self.byte()? {
+            Some(b'u') => {
+                let unit = self.unit()?;
+                if (0xd800..0xdc00).contains(&unit) && self.peek()? == Some(b'\\') {
+                    self.half = Some(unit);
+                    self.units(half);
+                } else {
+                    self.units(half.into_iter().chain([unit]));
+                }
             }
-            let unit = self.unit()?;
-            let is_first_half = (0xd800..0xdc00).contains(&unit);
-            if !is_first_half || self.peek()? != Some(b'\\') {
-                break (Some(unit), None);
+            byte => {
+                self.units(half);
+                self.pending.extend(byte.map(|byte| match byte {
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    b'r' => b'\r',
+                    other => other,
+                }));
             }
-            // The other half, if there is one, is in the next sequence.
-            self.source.consume(1);
-            self.units(half.replace(unit));
-        };
-        self.units(half.into_iter().chain(unit));
-        self.pending.extend(byte.map(|byte| match byte {
-            b'n' => b'\n',
-            b't' => b'\t',
-            b'r' => b'\r',
-            other => other,
-        }));
+        }
         Ok(())
     }
 

@@ -53,7 +53,10 @@ use super::{
     step::{Step, Steps},
     window_markers::RECORDER_START,
 };
-use crate::perfetto_schema::{TracePacket, TrackEvent};
+use crate::{
+    model::plurals::one_or_many,
+    perfetto_schema::{TracePacket, TrackEvent},
+};
 
 /// Damaged packets that are told one by one at most.
 const MOST_NOTES: u64 = 8;
@@ -253,19 +256,24 @@ impl<R: Read> Events<'_, R> {
         }
         let events = &self.on_tracks;
         let counts = [
-            (self.damaged.saturating_sub(MOST_NOTES), "more packets cannot be read"),
-            (self.elsewhere, "packets are of other machines: they are left out"),
+            (self.damaged.saturating_sub(MOST_NOTES), ["more packet", "more packets"], "cannot be read"),
+            (self.elsewhere, ["packet is", "packets are"], "from another machine: left out"),
             (
                 self.foreign,
-                "packets of generic kernel events (QNX, HarmonyOS and other kernels) are not read: only ftrace events and track events are",
+                ["packet of a generic kernel event is", "packets of generic kernel events are"],
+                "not read (QNX, HarmonyOS and other kernels): only ftrace events and track events are",
             ),
-            (self.sequences.left_out, "texts are beyond what there is room for"),
-            (events.nameless, "events have a number in place of a name, and no text for it"),
-            (events.left_out, "slices are beyond what there is room for at once"),
-            (events.fractions, "values of counters are no whole numbers: they are left out"),
+            (self.sequences.left_out, ["text is", "texts are"], "beyond what there is room for"),
+            (
+                events.nameless,
+                ["event has", "events have"],
+                "a number instead of a name, with no text for it",
+            ),
+            (events.left_out, ["slice is", "slices are"], "beyond what there is room for at once"),
+            (events.fractions, ["counter value is", "counter values are"], "not whole: left out"),
         ];
-        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
-            self.queue.note(format!("{count} {what}"));
+        for (count, [one, many], what) in counts.into_iter().filter(|(count, ..)| *count > 0) {
+            self.queue.note(format!("{count} {} {what}", one_or_many(count, one, many)));
         }
     }
 }

@@ -31,7 +31,7 @@ const BY_XZ: &str = "unpack it with `xz -d`, or pipe it: `xz -dc FILE | nntrace-
 static FILES: [Foreign; 19] = [
     Foreign {
         what: "an empty archive",
-        remedy: "nothing was packed in it; pack the trace again, or give it unpacked",
+        remedy: "it contains no files; pack the trace again, or give it uncompressed",
         is: is_empty_archive,
     },
     Foreign {

@@ -21,6 +21,7 @@ use crate::model::{
     input::{Input, Observer},
     limits::Limits,
     marks::OpenSection,
+    plurals::one_or_many,
     stacks::Paths,
     thread_marks::{self, ThreadMarks},
 };
@@ -306,27 +307,29 @@ impl ThreadStacks {
         twin
     }
 
-    /// Forgets the open sections of a thread that ended: its id may be another thread's from now on. The process is `None` where
-    /// the event does not give it. Returns whether it is not a thread of another process that has this id.
-    pub(crate) fn exit(&mut self, tid: u32, tgid: Option<u32>) -> bool {
+    /// Forgets the open sections of a thread that ended, as its id may be reused. The process is `None` where the event does not
+    /// give it. Returns the id under which the thread is accounted; `None` if the id is in use by a thread of another process.
+    pub(crate) fn exit(&mut self, tid: u32, tgid: Option<u32>) -> Option<u32> {
         let twin = tgid.and_then(|tgid| self.twins.get(&(tid, tgid)).copied());
         let tid = twin.unwrap_or(tid);
-        let Some(number) = self.slot(tid) else { return true };
+        let Some(number) = self.slot(tid) else { return Some(tid) };
         let is_of_other =
             self.threads[number].pid.zip(tgid).is_some_and(|(of_marks, of_exit)| of_marks != of_exit);
-        if !is_of_other {
-            let old = std::mem::replace(&mut self.threads[number], Thread::new(tid));
-            self.parted.add(&old, self.most_threads);
+        if is_of_other {
+            return None;
         }
-        !is_of_other
+        let old = std::mem::replace(&mut self.threads[number], Thread::new(tid));
+        self.parted.add(&old, self.most_threads);
+        Some(tid)
     }
 
     /// Returns a note on threads that are shown with an id that is not their own; `None` without any.
     pub(crate) fn note_on_twins(&self) -> Option<String> {
-        let count = self.twins.len();
+        let count = self.twins.len() as u64;
         (count > 0).then(|| {
             format!(
-                "{count} threads have the id of a thread of another process, as in containers: they are shown with ids from {FIRST_TWIN} on"
+                "{count} {} the id of a thread of another process, as in containers: shown with ids from {FIRST_TWIN} on",
+                one_or_many(count, "thread has", "threads have")
             )
         })
     }

@@ -47,8 +47,8 @@ impl Pass {
             }
             KernelEvent::Task(TaskEvent::Fork { child }) => causality.create(at, event.tid, child),
             KernelEvent::Task(TaskEvent::Exit) => {
-                if self.accounts.exit(event.tid, event.tgid) {
-                    causality.exit(at, event.tid);
+                if let Some(tid) = self.accounts.exit(event.tid, event.tgid) {
+                    causality.exit(at, tid);
                 }
                 if let Some(pid) = event.tgid {
                     self.results.model.marks.language_models.exit(pid, event.tid, event.time);

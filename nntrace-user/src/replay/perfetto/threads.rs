@@ -21,6 +21,8 @@ const CLONE_THREAD: u64 = 0x10000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     processes: FxHashMap<u32, u32>,
+    /// Processes by the kernel's ids. Descriptions of tracks have the ids of their writer, which may run in a container.
+    in_kernel: FxHashMap<u32, u32>,
     names: Comms,
     named: usize,
 }
@@ -54,13 +56,13 @@ impl Threads {
         for thread in &tree.threads {
             let (Some(Ok(tid)), tgid) = (thread.tid.map(u32::try_from), thread.tgid) else { continue };
             if let Some(Ok(tgid)) = tgid.map(u32::try_from) {
-                self.set(tid, tgid, first);
+                self.set_in_kernel(tid, tgid, first);
             }
             self.name(tid, thread.name.as_deref().unwrap_or_default());
         }
         for process in &tree.processes {
             let Some(Ok(pid)) = process.pid.map(u32::try_from) else { continue };
-            self.set(pid, pid, first);
+            self.set_in_kernel(pid, pid, first);
             // The program, where the thread has no name of its own.
             let program = process.cmdline.first().map(|path| &**path).unwrap_or_default();
             let file = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -104,19 +106,19 @@ impl Threads {
     fn new_task(&mut self, creator: u32, event: &TaskNewtask, first: bool) {
         let Some(Ok(tid)) = event.pid.map(u32::try_from) else { return };
         if event.clone_flags.unwrap_or(0) & CLONE_THREAD == 0 {
-            self.set(tid, tid, first);
+            self.set_in_kernel(tid, tid, first);
         } else if let Some(process) = self.process(creator) {
-            self.set(tid, process, first);
+            self.set_in_kernel(tid, process, first);
         }
     }
 
     fn set(&mut self, tid: u32, process: u32, first: bool) {
-        let is_full = self.processes.len() >= MOST;
-        match self.processes.get_mut(&tid) {
-            Some(known) if !first => *known = process,
-            None if !is_full => _ = self.processes.insert(tid, process),
-            Some(_) | None => {}
-        }
+        set(&mut self.processes, tid, process, first);
+    }
+
+    fn set_in_kernel(&mut self, tid: u32, process: u32, first: bool) {
+        self.set(tid, process, first);
+        set(&mut self.in_kernel, tid, process, first);
     }
 
     fn name(&mut self, tid: u32, name: &[u8]) {
@@ -130,8 +132,22 @@ impl Threads {
         self.processes.get(&tid).copied()
     }
 
+    /// Whether a thread of another process has this id in the kernel.
+    pub(super) fn is_of_other(&self, pid: u32, tid: u32) -> bool {
+        self.in_kernel.get(&tid).is_some_and(|&process| process != pid)
+    }
+
     /// Returns the name of a thread; `<...>` where it is not known.
     pub(super) fn comm(&self, tid: u32) -> &[u8] {
         self.names.get(tid)
+    }
+}
+
+fn set(processes: &mut FxHashMap<u32, u32>, tid: u32, process: u32, first: bool) {
+    let is_full = processes.len() >= MOST;
+    match processes.get_mut(&tid) {
+        Some(known) if !first => *known = process,
+        None if !is_full => _ = processes.insert(tid, process),
+        Some(_) | None => {}
     }
 }

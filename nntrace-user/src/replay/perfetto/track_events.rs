@@ -14,7 +14,7 @@ use super::{
     queue::{NO_CPU, Place, Queue, append},
     sequences::{Sequence, Sequences},
     threads::Threads,
-    tracks::{Owner, Tracks, thread_number},
+    tracks::{Owner, Tracks, thread_number, twin},
     unplaced::Unplaced,
 };
 use crate::perfetto_schema::{EventType, LegacyEvent, TracePacket, TrackEvent};
@@ -31,13 +31,15 @@ pub(super) struct TrackEvents {
     open_count: usize,
     /// Values of counters whose events have differences, by sequence and track: each writer counts from 0.
     values: FxHashMap<(u32, u64), Sum>,
+    /// Names of open asynchronous slices in the form of Chrome, by process and id: their ends may have none.
+    legacy: FxHashMap<(u32, u64), Vec<Bytes>>,
     /// Number of the last asynchronous slice.
     cookie: u64,
     /// Events whose name is not known, as its number has no text.
     pub(super) nameless: u64,
     /// Begins of slices that there was no room for.
     pub(super) left_out: u64,
-    /// Values of counters that are no whole numbers.
+    /// Counter values that are not whole.
     pub(super) fractions: u64,
 }
 
@@ -58,11 +60,13 @@ impl Sum {
         Some(Self { whole: value.trunc() as i64, fraction: value.fract() })
     }
 
-    /// Adds another one so many times.
+    /// Adds `other`, multiplied by `times`.
     fn add(self, other: Self, times: i64) -> Self {
-        let fraction = self.fraction + other.fraction * times as f64;
+        let sum = self.fraction + other.fraction * times as f64;
+        // Ten tenths are not quite one.
+        let sum = if (sum - sum.round()).abs() < 1e-9 { sum.round() } else { sum };
         let whole = self.whole.saturating_add(other.whole.saturating_mul(times));
-        Self { whole: whole.saturating_add(fraction.trunc() as i64), fraction: fraction.fract() }
+        Self { whole: whole.saturating_add(sum.trunc() as i64), fraction: sum.fract() }
     }
 }
 
@@ -146,7 +150,8 @@ impl TrackEvents {
             comm: (context.tracks.process_name(owner.pid))
                 .or_else(|| context.tracks.comm(event.track_uuid.or(sequence.default_track)?))
                 .unwrap_or_else(|| context.threads.comm(owner.tid)),
-            tid: owner.tid,
+            // What the kernel does with a thread of that id is another one's.
+            tid: if context.threads.is_of_other(owner.pid, owner.tid) { twin(owner.tid) } else { owner.tid },
             tgid: Some(owner.pid),
             cpu: NO_CPU,
             time,
@@ -189,8 +194,10 @@ impl TrackEvents {
             }
             Action::AsyncBegin(cookie) => {
                 queue.mark(place, |out| asynchronous(out, b'S', owner.pid, &name, cookie));
+                self.legacy_begins(owner.pid, cookie, name);
             }
             Action::AsyncEnd(cookie) => {
+                let name = self.legacy_ends(owner.pid, cookie, name);
                 queue.mark(place, |out| asynchronous(out, b'F', owner.pid, &name, cookie));
             }
         }
@@ -253,6 +260,26 @@ impl TrackEvents {
             }
             Some(Open::Derived | Open::Section) | None => {}
         }
+    }
+
+    /// An asynchronous slice begins. Of several with one id the last one is the innermost.
+    fn legacy_begins(&mut self, pid: u32, id: u64, name: Bytes) {
+        if self.open_count < MOST_OPEN {
+            self.legacy.entry((pid, id)).or_default().push(name);
+            self.open_count += 1;
+        }
+    }
+
+    /// An asynchronous slice ends; returns its name, which is that of the innermost one where the event has none.
+    fn legacy_ends(&mut self, pid: u32, id: u64, name: Bytes) -> Bytes {
+        let Some(open) = self.legacy.get_mut(&(pid, id)) else { return name };
+        let found = open.iter().rposition(|known| name.is_empty() || *known == name);
+        let ended = found.map(|at| open.remove(at));
+        if open.is_empty() {
+            self.legacy.remove(&(pid, id));
+        }
+        self.open_count -= usize::from(ended.is_some());
+        ended.unwrap_or(name)
     }
 
     fn counter(

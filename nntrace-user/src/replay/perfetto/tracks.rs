@@ -139,12 +139,18 @@ impl Tracks {
     }
 }
 
+/// Highest bit: the kernel's ids are below 2^22.
+const BEYOND: u32 = 1 << 31;
+
+/// Returns an id for a thread whose own is that of another process's thread in the kernel, as in containers.
+pub(super) const fn twin(tid: u32) -> u32 {
+    tid | BEYOND
+}
+
 /// Returns the id of a thread by its number in a description: the number itself where it can be one of Linux. Others are of
 /// programs whose threads have addresses or negative numbers as ids, or 0, which is the kernel's idle thread: they get an id
 /// beyond all of the kernel's.
 pub(super) fn thread_number(number: i64) -> u32 {
-    /// Highest bit: the kernel's ids are below 2^22.
-    const BEYOND: u32 = 1 << 31;
     match u32::try_from(number) {
         Ok(tid) if tid != 0 => tid,
         // The lower half tells the threads of one program apart, as their stacks do.

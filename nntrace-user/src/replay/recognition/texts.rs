@@ -47,13 +47,12 @@ static TEXTS: [Foreign; 4] = [
     },
 ];
 
-/// Returns the kind of a text, if it is one that is not read: fewer of its lines are events than are of another tool, one of whose
-/// lines may look like an event.
+/// Returns the kind of a text that is not read: one with more lines of another tool than events, as such a line may look like an event.
 pub(crate) fn foreign_text(text: impl Read) -> Option<&'static Foreign> {
     let mut chunks = Chunks::new(text.take(EXAMINED), CHUNK);
     let mut lines = Text::default();
     let (mut found, mut others, mut events) = (None, 0_u32, 0_u32);
-    // Whoever reads the text as a trace tells why it cannot be read to its end.
+    // A read error is reported by the reader of the trace.
     while chunks.fill(&mut lines).unwrap_or(false) {
         for line in lines.lines() {
             match ftrace::parse(line) {

@@ -9,7 +9,7 @@ use crate::{
     model::{
         findings::Findings,
         recent_sections::RecentSection,
-        scheduling::{Activity, Scheduling},
+        scheduling::{Activity, History, Scheduling},
     },
     report::snapshot::{RecentActivity, RecentSectionRow, RecentState, RecentThread, Snapshot},
 };
@@ -54,8 +54,8 @@ impl Snapshot {
                 threads.entry((thread.pid, thread.tid)).or_default();
             }
             let most = MOST_STATES / threads.len().max(1);
-            for (&(_, tid), thread) in &mut threads {
-                thread.states = states(scheduling, tid, (since_ns, until_ns), most.max(1));
+            for (&(pid, tid), thread) in &mut threads {
+                thread.states = states(scheduling, (pid, tid), (since_ns, until_ns), most.max(1));
             }
         }
         let threads = threads.into_iter().filter_map(|((pid, tid), mut thread)| {
@@ -93,10 +93,16 @@ impl Names {
     }
 }
 
-/// Returns the last states of the threads with this id in a part of the window.
-fn states(scheduling: &Scheduling, tid: u32, (since, until): (u64, u64), most: usize) -> Vec<RecentState> {
-    let lives = scheduling.lives_since(tid, since);
-    let stretches = lives.flat_map(|life| {
+/// Returns the last states of the threads with these ids in a part of the window. What is not kept is unknown.
+fn states(
+    scheduling: &Scheduling,
+    (pid, tid): (u32, u32),
+    (since, until): (u64, u64),
+    most: usize,
+) -> Vec<RecentState> {
+    let is_of_process = |life: &&History| life.tgid.is_none_or(|tgid| tgid == pid);
+    let lives = || scheduling.lives_since(tid, since).filter(is_of_process);
+    let stretches = lives().flat_map(|life| {
         let last = life.end.map_or(until, |end| end.min(until));
         life.stretches_from(since).map(move |stretch| RecentState {
             begin_ns: stretch.begin.max(since),
@@ -106,5 +112,10 @@ fn states(scheduling: &Scheduling, tid: u32, (since, until): (u64, u64), most: u
     });
     let mut states: Vec<RecentState> = stretches.filter(|state| state.begin_ns < state.end_ns).collect();
     states.drain(..states.len().saturating_sub(most));
+    // A thread that began in this part has no state before.
+    let begun = lives().next().and_then(|life| life.begin).unwrap_or(0).max(since);
+    if let Some(first) = states.first().map(|state| state.begin_ns).filter(|first| *first > begun) {
+        states.insert(0, RecentState { begin_ns: begun, end_ns: first, activity: Activity::Unknown });
+    }
     states
 }

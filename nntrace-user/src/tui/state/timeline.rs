@@ -112,6 +112,8 @@ impl Timeline {
         };
         let last = recent.until_ns.saturating_sub(1);
         let next = next.clamp(recent.since_ns.min(last), last);
+        // From now on the thread stays selected, whatever comes before it.
+        self.threads.select(self.threads.index());
         self.cursor = Some(next);
         let is_seen = (shown.begin..shown.end()).contains(&next);
         let middle = next.saturating_add(shown.length / 2).max(shown.length);

@@ -25,11 +25,11 @@ use crate::tui::state::timeline::{TimeSpan, Timeline, find};
 const WITH_DETAILS: u16 = 12;
 /// Lines of the section at the cursor.
 const DETAILS: u16 = 4;
-/// Columns of the names before the lanes at most.
+/// Greatest width of the names before the lanes, columns.
 const WIDEST_NAME: usize = 24;
-/// Lanes of the selected thread at most.
+/// Lanes of the selected thread at most: its innermost levels.
 const MOST_DEPTHS: usize = 8;
-/// Columns from which on a section has its name on it.
+/// Least width of a section that shows its name, columns.
 const NAMED: usize = 4;
 
 /// A line of the view.
@@ -111,7 +111,8 @@ impl View<'_> {
             if depths.is_empty() {
                 lanes.push(Lane::Thread { index, is_selected: true });
             }
-            let rows = depths.into_iter().take(MOST_DEPTHS).enumerate();
+            let left_out = depths.len().saturating_sub(MOST_DEPTHS);
+            let rows = depths.into_iter().skip(left_out).enumerate();
             lanes.extend(rows.map(|(row, depth)| Lane::Depth { index, depth, is_first: row == 0 }));
             if !thread.states.is_empty() {
                 lanes.push(Lane::States(index));
@@ -159,8 +160,8 @@ impl View<'_> {
         cells::fill(pieces, self.shown, self.columns, layer)
     }
 
-    /// Sections in their columns: with their names where there is room, else as the letter of their layer, which is a small one
-    /// where less than half of the column is covered.
+    /// Returns sections by column: by name where there is room, else by the letter of their layer, lowercase where less than half of
+    /// the column is covered.
     fn sections(&self, cells: &[Cell], thread: &RecentThread) -> Vec<Span<'static>> {
         self.spans(cells, |of, count| {
             let section = &thread.sections[of];
@@ -186,7 +187,7 @@ impl View<'_> {
         })
     }
 
-    /// Puts what covers neighbouring columns together. `look` returns the text for that many columns where they have room for one, and the
+    /// Merges neighbouring columns with the same content. `look` returns the text for that many columns where they have room for one, and the
     /// letter and the style of each otherwise.
     fn spans(
         &self,
@@ -214,7 +215,7 @@ impl View<'_> {
         spans
     }
 
-    /// A column without a section: one whose sections are not kept any more is no idle one.
+    /// Returns a column without a section: shaded where sections are no longer kept.
     fn empty(&self, column: usize) -> Span<'static> {
         let begin = cells::begin(self.shown, self.columns, column);
         let is_unknown = begin < self.recent.since_ns && self.recent.since_ns > self.snapshot.window.begin_ns;

@@ -137,7 +137,7 @@ fn names_tracks_and_clocks_may_be_those_of_the_sequence() {
     let marks =
         of_marks(&[(3, "B|20|[NN_LR_PE]f"), (5, "B|20|[NN_LD_PE]g"), (5, "E"), (9, "E"), (10, "B|20|")]);
     assert_eq!(snapshot.phases, marks.phases);
-    let note = "FILE: read only in part: 1 events have a number in place of a name, and no text for it";
+    let note = "FILE: read only in part: 1 event has a number instead of a name, with no text for it";
     assert!(snapshot.notes.iter().any(|told| told == note), "{:?}", snapshot.notes);
 }
 
@@ -174,8 +174,65 @@ fn counters_add_up_with_their_fractions_on_the_track_of_the_sequence() {
     let snapshot = snapshot(&file(&packets));
     let [row] = &snapshot.counters[..] else { panic!("{:?}", snapshot.counters) };
     assert_eq!((&*row.name, row.count, row.last), ("level", 2, Some(4)));
-    let note = "FILE: read only in part: 2 values of counters are no whole numbers: they are left out";
+    let note = "FILE: read only in part: 2 counter values are not whole: left out";
     assert!(snapshot.notes.iter().any(|told| told == note), "{:?}", snapshot.notes);
+}
+
+/// A program in a container writes its own ids; the host has a thread with one of them.
+#[test]
+fn context_switches_of_another_process_are_not_those_of_a_track() {
+    let thread = ThreadDescriptor { pid: Some(5), tid: Some(7), thread_name: Some("run".into()) };
+    let track = TrackDescriptor { uuid: Some(THREAD), thread: Some(thread), ..TrackDescriptor::default() };
+    let switches = vec![
+        switch(50, (0, "swapper"), 0, (7, "kworker")),
+        switch(200, (7, "kworker"), 1, (0, "swapper")),
+        switch(450, (0, "swapper"), 0, (7, "kworker")),
+    ];
+    let packets = |tree: Option<TracePacket>| {
+        let rest = [
+            described(track.clone()),
+            bundle(0, switches.clone()),
+            on_track(100, track_event(EventType::SliceBegin, THREAD, "[NN_LR_PE]f")),
+            on_track(500, track_event(EventType::SliceEnd, THREAD, "")),
+        ];
+        tree.into_iter().chain(rest).collect::<Vec<_>>()
+    };
+    let times = |packets: &[TracePacket]| {
+        let usage = snapshot(&file(packets)).usage.unwrap();
+        let row = usage.phases.iter().find(|row| row.layer.is_some()).unwrap();
+        (row.usage.on_cpu_ns, row.usage.unknown_ns)
+    };
+    assert_eq!(times(&packets(Some(tree(&[(7, 7, "kworker")])))), (0, 400_000));
+    assert_eq!(times(&packets(None)).0, 150_000);
+}
+
+#[test]
+fn ends_of_asynchronous_slices_may_have_no_name() {
+    let legacy = |us, phase: u8, name: &'static str| {
+        let legacy = LegacyEvent { phase: Some(phase.into()), local_id: Some(4), ..LegacyEvent::default() };
+        let name = (!name.is_empty()).then(|| name.into());
+        on_track(us, TrackEvent { legacy_event: Some(legacy), name, ..TrackEvent::default() })
+    };
+    let defaults = TracePacket {
+        sequence_flags: Some(STATE_CLEARED),
+        trusted_packet_sequence_id: Some(2),
+        thread_descriptor: Some(thread()),
+        ..TracePacket::default()
+    };
+    let packets = [
+        defaults,
+        legacy(1, b'b', "outer"),
+        legacy(3, b'b', "inner"),
+        legacy(5, b'e', ""),
+        legacy(9, b'e', ""),
+        legacy(10, b'b', "outer"),
+        legacy(12, b'b', "inner"),
+        legacy(13, b'e', "outer"),
+        legacy(14, b'e', ""),
+    ];
+    let tracks = snapshot(&file(&packets)).tracks;
+    let rows: Vec<_> = tracks.iter().map(|row| (&*row.name, row.slices, row.slices_ns)).collect();
+    assert_eq!(rows, [("inner", 2, 4_000), ("outer", 2, 11_000)]);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn draw(
         (None, _) => ("no cursor".to_owned(), how_to_begin()),
         (Some(at), None) => {
             let at = axis::seconds(at.saturating_sub(sample.snapshot.window.begin_ns), DECIMALS);
-            (format!("at {at}"), vec!["the selected thread is in no marked section".to_owned()])
+            (format!("at {at}"), vec!["no marked section on the selected thread here".to_owned()])
         }
         (Some(_), Some((thread, section))) => {
             let title = format!("{} {}", section.tag, recent.name(section));
@@ -46,7 +46,7 @@ pub(super) fn draw(
 
 fn how_to_begin() -> Vec<String> {
     vec![
-        "Left Right [ ]: place a cursor, which holds the screen; Esc: follow again".to_owned(),
+        "Left Right [ ]: place a cursor and stop following; Esc: follow the run".to_owned(),
         "A R I D C U O: application, runtime, IPC, driver, CPU fallback, utility, other".to_owned(),
     ]
 }
@@ -61,13 +61,13 @@ fn lines(
     let length = duration_ns(section.end_ns.saturating_sub(section.begin_ns));
     let took = match section.exclusive_ns {
         Some(exclusive) => {
-            format!("took {length}, {} of it outside of nested sections", duration_ns(exclusive))
+            format!("took {length}, {} outside nested sections", duration_ns(exclusive))
         }
         None => format!("open for {length}"),
     };
     let mut lines = vec![format!("began at {}, {took}; Enter: its function", axis::seconds(began, DECIMALS))];
     let around = around(thread, section, recent);
-    lines.push(if around.is_empty() { "in no other section".to_owned() } else { format!("in {around}") });
+    lines.push(if around.is_empty() { "outermost section".to_owned() } else { format!("in {around}") });
     lines.extend(states(thread, section));
     lines
 }
@@ -107,5 +107,5 @@ fn states(thread: &RecentThread, section: &RecentSectionRow) -> Option<String> {
     let parts =
         times.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name} {}", duration_ns(*ns)));
     let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| format!("its thread was {}", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("thread: {}", parts.join(", ")))
 }
