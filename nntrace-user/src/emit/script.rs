@@ -154,7 +154,7 @@ impl Script {
         let mut notes = self.damage.clone();
         notes.extend((untagged > 0).then(|| {
             format!(
-                "{untagged} {} work for executions on other threads, which no mark can say: written without layer and phase",
+                "{untagged} {} work for executions on other threads, which marks cannot express: written without layer and phase",
                 one_or_many(untagged, "section is", "sections are")
             )
         }));

@@ -55,7 +55,7 @@ fn sides(cli: &Diff) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     match (&cli.runs[..], &cli.to[..]) {
         ([before, after], []) => Ok((vec![before.clone()], vec![after.clone()])),
         ([one], []) => Err(usage(format!(
-            "only {} is named, and a comparison takes two runs: name the other one, too",
+            "a comparison needs two runs, but only {} is named: add the other one",
             one.display()
         ))),
         (before, []) => Err(usage(format!(
@@ -100,7 +100,7 @@ fn in_folder(path: &Path) -> Result<Vec<PathBuf>> {
     if others > 0 {
         let path = path.display();
         stderr::message(format_args!(
-            "{others} {} of {path} {} left out: of a folder, recordings and .json are taken",
+            "{others} {} of {path} {} skipped: only recordings and .json files in a folder are compared",
             one_or_many(others, "entry", "entries"),
             one_or_many(others, "is", "are")
         ));

@@ -7,7 +7,7 @@ use nntrace_user::record;
 
 use crate::output::run_input::cannot_open;
 
-/// Checks that a path is the folder of a recording, which this part of the command line reads.
+/// Checks that a path is the folder of a recording; `reader` names the subcommand or option that needs one.
 ///
 /// # Errors
 /// When it is not: with what it is instead, and what to name.
@@ -17,7 +17,7 @@ pub(super) fn check(path: &Path, reader: &str) -> Result<()> {
     }
     let what = match fs::metadata(path) {
         Ok(found) if found.is_dir() => "no run.nnt is in it",
-        Ok(_) => "it is a file",
+        Ok(_) => "it is not a folder",
         Err(reason) => return Err(cannot_open(path, reason)),
     };
     bail!(
@@ -39,7 +39,7 @@ mod tests {
         assert!(refusal(path).contains("is not a recording: no run.nnt is in it; `calls` reads folders"));
         let file = path.join("trace.txt");
         fs::write(&file, "text").unwrap();
-        assert!(refusal(&file).contains("trace.txt is not a recording: it is a file; "));
+        assert!(refusal(&file).contains("trace.txt is not a recording: it is not a folder; "));
         let missing = refusal(&path.join("nosuch"));
         assert!(missing.contains("nosuch: No such file or directory"), "{missing}");
         assert!(missing.ends_with("check the path and its permissions"), "{missing}");
