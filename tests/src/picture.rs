@@ -39,7 +39,7 @@ pub const VIEWS: [View; 6] = [
     View { file: "screen-threads.svg", keys: &["5"], head: "runnable", title: "States of threads" },
     View {
         file: "screen-timeline.svg",
-        keys: &["7", "i", "i", "[", "[", "["],
+        keys: &["7", "j", "i", "i", "[", "[", "["],
         head: "thread",
         title: "Sections of threads over time",
     },

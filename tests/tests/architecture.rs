@@ -33,8 +33,8 @@ const FLOORS: [(&str, &[&str]); 14] = [
 ];
 
 /// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
-/// `pub use` as one. What has to grow the interface says so here: the last were numbers of things in words, for the command too.
-const PUBLIC_ITEMS: usize = 909;
+/// `pub use` as one. What has to grow the interface says so here: the last was what the live view shows, for the command to write.
+const PUBLIC_ITEMS: usize = 916;
 
 /// Lines that a file of Rust has at most.
 const LONGEST_FILE: usize = 500;

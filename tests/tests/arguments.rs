@@ -75,7 +75,7 @@ fn errors_name_the_next_step_and_no_cause_twice() -> Result<()> {
         (&["unpack", "nosuch.nnpack"], 1, &["nosuch.nnpack", no_such_file]),
         (&["pack", "nosuch"], 1, &["nosuch", no_such_file, "check the path"]),
         (&["info", "nosuch"], 1, &["nosuch", no_such_file, "check the path"]),
-        (&["calls", "trace.txt"], 1, &["trace.txt is not a recording: it is a file", "record -o DIR"]),
+        (&["calls", "trace.txt"], 1, &["trace.txt is not a recording: it is not a folder", "record -o DIR"]),
         (&["engines", "--map", "nosuch.toml"], 1, &["nosuch.toml", no_such_file]),
         (&["engines", "--map", "/dev/zero"], 1, &["/dev/zero", "larger than 1 MiB"]),
         (&["export", "trace.txt", "-o", "none/x.parquet", "--board", "b"], 1, &["none", no_such_file]),

@@ -91,7 +91,7 @@ fn a_slower_phase_is_found_named_and_trips_the_gate() -> Result<()> {
     assert!(text.contains("exceeded: worse: LD_PE.mean +"), "{text}");
     assert!(text.contains("not exceeded: LC_PE.mean > +50%"), "{text}");
     assert!(!text.contains("worse: LC_PE") && !text.contains("worse: LR_PE.exclusive_mean"), "{text}");
-    assert!(ended.stderr.contains("10 entries of before are left out"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("10 entries of before are skipped"), "{}", ended.stderr);
 
     let read = |name: &str| fs::read_to_string(runs.path().join(name)).context(name.to_owned());
     assert!(read("d.md")?.contains("| `LD_PE.mean` |"));
@@ -140,7 +140,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() -> Result<()> {
         (&["before/0.json", "after/0.json", "--fail-if", "LD_PE.mean >"], 2, "at character 13: expected"),
         (&["before/0.json", "after/0.json", "-o", "x.txt"], 2, "ends in .json, .md or .xml"),
         (&["before/0.json", "after/0.json", "--confidence", "100%"], 2, "below 100%"),
-        (&["before/0.json"], 2, "nothing says which of them are after"),
+        (&["before/0.json"], 2, "only before/0.json is named: add the other one"),
         (&["a", "b", "c"], 2, "3 runs are named"),
     ] {
         let ended = runs.diff(words)?.expect_code(code)?;

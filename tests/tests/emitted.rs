@@ -274,7 +274,7 @@ fn only_recordings_are_written_once_more() -> Result<()> {
     let path = trace.as_os_str();
     let ended = run(&["replay".as_ref(), "--emit".as_ref(), path])?.expect_code(1)?;
     ensure!(
-        ended.stderr.contains("is not a recording: it is a file; --emit reads folders"),
+        ended.stderr.contains("is not a recording: it is not a folder; --emit reads folders"),
         "{}",
         ended.stderr
     );

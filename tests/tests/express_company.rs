@@ -85,6 +85,22 @@ fn two_profilers_at_once_both_count_everything() -> Result<()> {
 }
 
 #[test]
+fn a_profiler_that_reads_no_lanes_counts_everything_beside_one_that_does() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut steps = Steps::start()?;
+    let first = steps.profile(&AMPLE)?;
+    let alone = steps.get_lane()? + steps.ask("run 5000")?;
+    let second = steps.profile(&["--marks", "uprobe"])?;
+    let both = steps.ask("run 2000")?;
+    let second = finish(second)?;
+    let behind = steps.ask("run 5000")?;
+    let first = finish(first)?;
+    assert_eq!((sections(&second, "work"), by_lane(&second)), (both, 0));
+    assert_eq!(sections(&first, "work"), alone + both + behind);
+    Ok(())
+}
+
+#[test]
 fn a_profiler_comes_and_goes_in_a_flood_that_another_one_counts() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let mut steps = Steps::start()?;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::argument_layout::SymbolSpec;
 use super::elf::ElfErrorReason;
-use super::mapped_files::{Object, ObjectId, Objects};
+use super::mapped_files::{Object, Objects};
+use super::object_id::ObjectId;
 use super::pinned_file::PinnedFile;
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 

@@ -9,7 +9,8 @@ use object::elf;
 
 use super::argument_layout::{Layout, SymbolSpec};
 use super::command_lookup;
-use super::mapped_files::{Object, ObjectId, Objects};
+use super::mapped_files::{Object, Objects};
+use super::object_id::ObjectId;
 use super::proc_maps;
 use super::process::Processes;
 use super::symbols::search_file;

@@ -21,35 +21,11 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{major, minor};
 use thiserror::Error;
 
+use super::object_id::ObjectId;
 use super::pinned_file::PinnedFile;
 use super::proc_maps::{self, Mapping};
 use super::process::{ProcessError, Processes};
 use crate::caller::{self, FileRights};
-
-/// Identity of a file, whatever its path, as `stat` returns it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ObjectId {
-    /// Device number.
-    pub device: u64,
-    /// Inode number.
-    pub inode: u64,
-}
-
-impl ObjectId {
-    /// Returns the identity of the file at a path.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(in crate::live) fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self::from(&std::fs::metadata(path)?))
-    }
-}
-
-impl From<&Metadata> for ObjectId {
-    fn from(metadata: &Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino() }
-    }
-}
 
 /// File to search for mark functions.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use std::{
 
 use nix::libc;
 
-use super::mapped_files::ObjectId;
+use super::object_id::ObjectId;
 
 /// Folder of the descriptors that this process has open.
 const OPEN_FILES: &str = "/proc/self/fd";
