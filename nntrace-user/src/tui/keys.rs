@@ -53,9 +53,9 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(&[(KeyCode::Enter, PLAIN)], "Enter", Action::Open, "open this line", Some("open")),
     bind(
         &[(KeyCode::Left, PLAIN)],
-        "Left Right",
+        "Left",
         Action::Travel(Travel::Earlier),
-        "cursor of the timeline",
+        "cursor in time; also Right",
         Some("cursor"),
     ),
     bind(&[(KeyCode::Right, PLAIN)], "Right", Action::Travel(Travel::Later), "", None),
