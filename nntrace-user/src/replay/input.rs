@@ -292,7 +292,7 @@ impl Input {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, b'#' | b' ', ..] | [b'#' | b' ', 0, ..] => {
                 Some("is UTF-16, where UTF-8 was expected: `iconv -f UTF-16 -t UTF-8` converts it")
             }
-            // With another control character it is no text, and with LF it has lines.
+            // Other control characters show that it is not text, and LF that it has lines.
             head if head.contains(&b'\r') && !head.iter().any(is_control) => {
                 Some("has lines that end in CR alone, where LF was expected: `tr '\\r' '\\n'` converts them")
             }

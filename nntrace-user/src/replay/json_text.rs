@@ -135,8 +135,8 @@ impl<R: BufRead> JsonText<R> {
         Ok(true)
     }
 
-    /// Appends the character of an escape sequence, the backslash of which is read, to the pending bytes. The first half of a pair
-    /// waits for the next sequence.
+    /// Appends the character of an escape sequence, whose backslash is read, to the pending bytes. The first half of a pair waits for
+    /// the next sequence.
     fn escape(&mut self) -> io::Result<()> {
         let half = self.half.take();
         match self.byte()? {
@@ -197,7 +197,7 @@ impl<R: BufRead> Read for JsonText<R> {
                 State::Text => {
                     if !self.character()? {
                         self.state = State::After;
-                        // Other events may follow; a further text is no part of the format.
+                        // Other events may follow; the format allows one text only.
                         while self.find()? {
                             self.pass_string()?;
                         }

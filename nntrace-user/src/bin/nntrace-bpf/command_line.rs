@@ -70,7 +70,7 @@ fn without_advice_to_run(mut error: Error) -> Error {
     error
 }
 
-/// Returns the error where a word is no subcommand, and stands where one would.
+/// Returns the error for an unknown word in the place of a subcommand.
 fn not_a_subcommand(words: &[OsString]) -> Option<Error> {
     let first = if words.get(1).is_some_and(|word| word == "help") { 2 } else { 1 };
     let program = Cli::command();
@@ -97,7 +97,7 @@ fn not_a_subcommand(words: &[OsString]) -> Option<Error> {
     None
 }
 
-/// Returns how a word is used that is the first one, and no subcommand: as a file that is there, or as a command.
+/// Returns advice on an unknown first word: it may be a file that exists, or a command.
 fn advice(word: &str) -> String {
     let words = shell_words(&[word.to_owned()]);
     match shown_as(Path::new(word)) {

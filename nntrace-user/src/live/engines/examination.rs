@@ -63,8 +63,7 @@ pub(super) fn exported_function(
     })
 }
 
-/// Returns a file's function that each handler of exceptions calls first; `None` for one that is no C++ runtime, or no program of a
-/// known kind.
+/// Returns a file's function that each handler of exceptions calls first; `None` unless the file is a C++ runtime of a known kind.
 ///
 /// # Errors
 /// As of [`examine`].

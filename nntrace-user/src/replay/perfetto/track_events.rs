@@ -270,7 +270,7 @@ impl TrackEvents {
         }
     }
 
-    /// An asynchronous slice ends; returns its name, which is that of the innermost one where the event has none.
+    /// Ends an asynchronous slice; returns its name, that of the innermost one if the event is nameless.
     fn legacy_ends(&mut self, pid: u32, id: u64, name: Bytes) -> Bytes {
         let Some(open) = self.legacy.get_mut(&(pid, id)) else { return name };
         let found = open.iter().rposition(|known| name.is_empty() || *known == name);

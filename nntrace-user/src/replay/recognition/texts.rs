@@ -95,7 +95,7 @@ fn is_duration(column: &[u8]) -> bool {
     !number.is_empty() && number.iter().all(|byte| b"0123456789.+!#*@$ ".contains(byte))
 }
 
-/// Whether a line is an event of `perf script`, which writes the columns that it is told to: a time, and either an event with
+/// Whether a line is an event of `perf script`, which writes the columns that the user selects: a time, and either an event with
 /// its group or its period behind it, or the usual columns before it.
 fn is_perf_script(line: &[u8]) -> bool {
     memchr_iter(b':', line).any(|colon| {
