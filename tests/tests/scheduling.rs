@@ -172,7 +172,8 @@ fn a_thread_that_sleeps_is_known_to_however_often_another_wakes() -> Result<()> 
     // The one event that may be missing is its waking up at the end: what it does from there on may be unknown, and it ends
     // when the machine lets it.
     assert!(main.unknown_ns <= told.sleep / 20, "it slept");
-    assert!(asleep(main) + ENDS >= told.sleep, "it waited for the other");
+    // On a busy host its start and end take as long as it waited for a CPU.
+    assert!(asleep(main) + main.unknown_ns + told.wait + ENDS >= told.sleep, "it waited for the other");
     // Within the microseconds of a wake-up the kernel counts the begin of running differently: with tens of thousands
     // of naps, only the sum of both can be compared.
     let (told, row) = dozes;

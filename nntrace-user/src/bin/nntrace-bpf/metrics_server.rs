@@ -110,8 +110,8 @@ impl Drop for Scrapes {
         let refused = self.refused.load(Ordering::Relaxed);
         if refused > 0 {
             stderr::message(format_args!(
-                "{refused} {} to the metrics refused, as {} others were open",
-                one_or_many(refused, "connection was", "connections were"),
+                "{refused} {} refused, as {} others were open",
+                one_or_many(refused, "connection to the metrics was", "connections to the metrics were"),
                 http::MOST_CONNECTIONS
             ));
         }
