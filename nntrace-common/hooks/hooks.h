@@ -84,4 +84,10 @@ bool nntrace_hook_is_confined(void) __attribute__((visibility("hidden")));
 /* Says how many words that hold addresses of functions could not be changed. */
 void nntrace_hook_refused(uint32_t words) __attribute__((visibility("hidden")));
 
+/* Says how many files this process has loaded that the profiler has not examined in time. */
+void nntrace_hook_unanswered(uint32_t files) __attribute__((visibility("hidden")));
+
+/* Lets this thread sleep. No function of libc does, in which a thread may be cancelled. */
+void nntrace_hook_sleep(long ns) __attribute__((visibility("hidden")));
+
 #endif

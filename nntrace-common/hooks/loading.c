@@ -4,20 +4,22 @@
  * program (LD_PRELOAD), looks at each object that is loaded, and where the profiler has a plan for its file replaces the
  * addresses of functions in its data by those of thunks. How it works: nntrace-user/docs/hooks.md.
  *
- * It never ends its host, and holds it up for a bounded time: what is not understood, or has no room, is left alone.
+ * It never ends its host, and holds it up for a bounded time: what is not understood, or has no room, is left alone. A file
+ * that the profiler has not examined yet is waited for, so that the program calls nothing in it before it is probed.
  */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "plan.h"
@@ -33,6 +35,13 @@ const int nntrace_hooks_library = 1;
 #define VARIABLE "NNTRACE_HOOKS"
 /* Objects that are remembered as looked at. */
 #define MOST_OBJECTS 1024
+/* Time that a program waits until the profiler begins to examine what it has loaded, and until that is done, ns. It waits in vain
+ * once. */
+#define PATIENCE_BEFORE 500000000L
+#define PATIENCE 10000000000L
+/* Time between two looks, ns: at first, and at most. */
+#define FIRST_LOOK 50000L
+#define LAST_LOOK 1000000L
 
 const struct function *nntrace_hook_functions[HOOKS];
 uintptr_t nntrace_hook_targets[HOOKS];
@@ -51,6 +60,13 @@ static uint32_t looked_at_count;
 static unsigned long long loaded, unloaded;
 /* Whether an object with a plan was not relocated yet. */
 static bool is_waiting;
+/* Files that the profiler has not examined, and whether it examines one. */
+static uint32_t unanswered;
+static bool is_answer_coming;
+/* Whether it was waited for in vain. */
+static bool is_impatient;
+/* Whether the program has reached its entry point, from which on files are examined. */
+static bool has_begun;
 /* Thread that is looking; 0 for none. A child that was forked meanwhile has nobody to wait for. */
 static int owner;
 
@@ -274,18 +290,37 @@ static bool was_looked_at(const ElfW(Phdr) *headers) {
     return false;
 }
 
+/* Whether an object has code. The profiler examines no others. */
+static bool has_code(const struct dl_phdr_info *object) {
+    int at;
+    for (at = 0; at < object->dlpi_phnum; ++at) {
+        if (object->dlpi_phdr[at].p_type == PT_LOAD && object->dlpi_phdr[at].p_flags & PF_X) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Looks at an object: hooks the functions of its plan, once it is relocated. */
 static int look(struct dl_phdr_info *object, size_t size, void *data) {
     const bool is_program = (uintptr_t)object->dlpi_phdr == getauxval(AT_PHDR);
     const char *path = is_program ? "/proc/self/exe" : object->dlpi_name;
     const struct plan *plan = NULL;
+    enum progress progress = EXAMINED;
     struct stat status;
     (void)size, (void)data;
     if (was_looked_at(object->dlpi_phdr)) {
         return 0;
     }
-    if (path && strchr(path, '/') && syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0) {
-        plan = nntrace_hook_plan(folder, status.st_dev, status.st_ino);
+    if (path && strchr(path, '/') && has_code(object) && syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0) {
+        progress = nntrace_hook_plan(folder, status.st_dev, status.st_ino, &plan);
+    }
+    if (progress != EXAMINED) {
+        is_answer_coming = is_answer_coming || progress == BEING_EXAMINED;
+        ++unanswered;
+        if (!is_impatient) {
+            return 0;
+        }
     }
     if (plan && !nntrace_hook_is_relocated(object->dlpi_addr, object->dlpi_phdr, object->dlpi_phnum, leads_there(object, plan))) {
         /* The thread that loads it looks again. */
@@ -314,9 +349,67 @@ static bool take_turn(void) {
             __atomic_compare_exchange_n(&owner, &holder, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
         holder = 0;
-        sched_yield();
+        nntrace_hook_sleep(FIRST_LOOK);
     }
     return true;
+}
+
+/* Whether this thread may make any system call. Those that find out are calls that loading a library makes as well. */
+static bool is_free(void) {
+    static const char word[] = "\nSeccomp:\t0\n";
+    char text[4096];
+    const long file = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+    long length = 0;
+    if (file >= 0) {
+        length = syscall(SYS_read, file, text, sizeof text - 1);
+        syscall(SYS_close, file);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    return strstr(text, word) != NULL;
+}
+
+/* Whether the profiler works on plans: it holds a lock on their folder, which is removed at the end of its run. */
+static bool is_at_work(void) {
+    const long file = syscall(SYS_openat, AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_locked;
+    if (file < 0) {
+        return false;
+    }
+    is_locked = syscall(SYS_flock, file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    syscall(SYS_close, file);
+    return is_locked;
+}
+
+/* By number: a thread may be forbidden to read the counter, which libc does. */
+static int64_t now(void) {
+    struct timespec time = {0, 0};
+    (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Looks at all objects, until the profiler has examined those that are new. */
+static void look_until_answered(void) {
+    int64_t start = 0;
+    long pause = FIRST_LOOK;
+    for (;;) {
+        unanswered = 0;
+        is_answer_coming = false;
+        __atomic_store_n(&is_waiting, false, __ATOMIC_RELAXED);
+        dl_iterate_phdr(look, NULL);
+        if (!unanswered || is_impatient || !has_begun) {
+            return;
+        }
+        if (!start && !is_free()) {
+            is_impatient = true;
+        } else if (start && (now() - start > (is_answer_coming ? PATIENCE : PATIENCE_BEFORE) || !is_at_work())) {
+            nntrace_hook_unanswered(unanswered);
+            is_impatient = true;
+        } else {
+            start = start ? start : now();
+            nntrace_hook_sleep(pause);
+            pause = pause * 2 < LAST_LOOK ? pause * 2 : LAST_LOOK;
+        }
+    }
 }
 
 void nntrace_hook_loaded(void) {
@@ -333,8 +426,7 @@ void nntrace_hook_loaded(void) {
                 /* Others may be at their addresses. */
                 looked_at_count = 0;
             }
-            __atomic_store_n(&is_waiting, false, __ATOMIC_RELAXED);
-            dl_iterate_phdr(look, NULL);
+            look_until_answered();
             __atomic_store_n(&loaded, counts[0], __ATOMIC_RELAXED);
             __atomic_store_n(&unloaded, counts[1], __ATOMIC_RELAXED);
             __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
@@ -384,6 +476,7 @@ __attribute__((constructor)) static void start(void) { set_up(); }
 EXPORTED int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, int (*begin)(int, char **, char **),
                                void (*end)(void), void (*unload)(void), void *stack) {
     set_up();
+    has_begun = true;
     looked_at_count = 0;
     loaded = 0;
     nntrace_hook_loaded();

@@ -12,8 +12,9 @@
  *     a line for each value
  *     WORD ..
  *
- * ENTRY is the number of the map's entry among those whose names are compared, from 1, or 0. The profiler writes it before it
- * lets the program go on that maps the file: nntrace-user/src/live/hooks/plan.rs.
+ * ENTRY is the number of the map's entry among those whose names are compared, from 1, or 0. The plan of a file without such
+ * functions is empty. The profiler publishes it when it has examined and probed the file, for which programs that map it wait:
+ * nntrace-user/src/live/engine_probes/plan.rs and hooks.rs.
  */
 #include "plan.h"
 
@@ -30,6 +31,8 @@
 #define MOST_BYTES (64L << 20)
 /* Plans that are kept. */
 #define MOST_PLANS 64
+/* Last part of the name of a plan while the file is being examined. */
+#define UNPUBLISHED ".new"
 
 /* Rest of a plan's text, and whether it was well-formed so far. */
 struct reader {
@@ -147,31 +150,33 @@ static const struct plan *parsed(struct reader *reader, struct room *room) {
     return reader->is_good ? plan : NULL;
 }
 
-/* Reads a plan from a file that is open. What it becomes is in one piece with its text, and stays. */
-static const struct plan *read_plan(long file) {
+/* Reads a plan from a file that is open; returns whether it could. What it becomes is in one piece with its text, and stays. */
+static bool read_plan(long file, const struct plan **plan) {
     struct stat status;
-    const struct plan *plan = NULL;
     char *memory;
     size_t length, all;
-    if (syscall(SYS_fstat, file, &status) != 0 || status.st_size <= 0 || status.st_size > MOST_BYTES) {
-        return NULL;
+    if (syscall(SYS_fstat, file, &status) != 0 || status.st_size < 0 || status.st_size > MOST_BYTES) {
+        return false;
+    }
+    if (status.st_size == 0) {
+        return true;
     }
     length = ((size_t)status.st_size + 7) & ~(size_t)7;
     /* A number of two bytes, with its blank, becomes eight; a function takes more text than its fixed part has words. */
     all = length * 9 + 4096;
     memory = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        return NULL;
+        return false;
     }
     if (syscall(SYS_read, file, memory, (size_t)status.st_size) == status.st_size) {
         struct reader reader = {memory, memory + status.st_size, true};
         struct room room = {memory + length, memory + all};
-        plan = parsed(&reader, &room);
+        *plan = parsed(&reader, &room);
     }
-    if (!plan) {
+    if (!*plan) {
         munmap(memory, all);
     }
-    return plan;
+    return *plan != NULL;
 }
 
 static char *put_hexadecimal(char *to, uint64_t number) {
@@ -182,20 +187,21 @@ static char *put_hexadecimal(char *to, uint64_t number) {
     return to;
 }
 
-const struct plan *nntrace_hook_plan(const char *folder, uint64_t device, uint64_t inode) {
+enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t inode, const struct plan **plan) {
     char path[4096];
     const size_t length = strlen(folder);
-    const struct plan *plan = NULL;
     char *end;
     uint32_t at;
     long file;
+    *plan = NULL;
     for (at = 0; at < known_count; ++at) {
         if (known[at].device == device && known[at].inode == inode) {
-            return known[at].plan;
+            *plan = known[at].plan;
+            return EXAMINED;
         }
     }
     if (known_count == MOST_PLANS || length > sizeof path - 64) {
-        return NULL;
+        return EXAMINED;
     }
     memcpy(path, folder, length);
     end = path + length;
@@ -206,17 +212,20 @@ const struct plan *nntrace_hook_plan(const char *folder, uint64_t device, uint64
     *end = '\0';
     /* By number: libc's functions may end a thread that is cancelled. */
     file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        plan = read_plan(file);
-        syscall(SYS_close, file);
+    if (file < 0 && errno == ENOENT) {
+        memcpy(end, UNPUBLISHED, sizeof UNPUBLISHED);
+        return syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? BEING_EXAMINED : UNKNOWN;
     }
-    if (!plan && (file >= 0 || errno != ENOENT)) {
+    if (file < 0 || !read_plan(file, plan)) {
         nntrace_hook_refused(1);
     }
-    if (plan) {
+    if (file >= 0) {
+        syscall(SYS_close, file);
+    }
+    if (*plan) {
         known[known_count].device = device;
         known[known_count].inode = inode;
-        known[known_count++].plan = plan;
+        known[known_count++].plan = *plan;
     }
-    return plan;
+    return EXAMINED;
 }

@@ -23,8 +23,11 @@ struct plan {
     struct planned functions[];
 };
 
-/* Reads the plan for a file, once for all times that it is loaded; NULL where there is none. */
-const struct plan *nntrace_hook_plan(const char *folder, uint64_t device, uint64_t inode)
+/* What the profiler has done with a file. */
+enum progress { UNKNOWN, BEING_EXAMINED, EXAMINED };
+
+/* Reads the plan for a file, once for all times that it is loaded: NULL unless the file is examined, and has functions to hook. */
+enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t inode, const struct plan **plan)
     __attribute__((visibility("hidden")));
 
 #endif

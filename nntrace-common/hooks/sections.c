@@ -25,9 +25,10 @@
 /* Time between two looks, ns. */
 #define LOOK 50000
 /* In place of the file of a lane that is offered: the second argument is a number of sections that are left out in this
- * process, or of words that could not be changed. */
+ * process, of words that could not be changed, or of files that it has loaded without an answer. */
 #define SECTIONS_LEFT_OUT (-2)
 #define WORDS_REFUSED (-3)
+#define FILES_UNANSWERED (-4)
 
 /* Calls of a thread that have not returned. */
 struct calls {
@@ -71,6 +72,8 @@ static void leave_out(void) {
 
 void nntrace_hook_refused(uint32_t words) { nntrace_lane_offer_(WORDS_REFUSED, words); }
 
+void nntrace_hook_unanswered(uint32_t files) { nntrace_lane_offer_(FILES_UNANSWERED, files); }
+
 bool nntrace_hook_is_confined(void) {
     const int saved = errno;
     const bool is_confined = nntrace_is_confined_();
@@ -78,7 +81,7 @@ bool nntrace_hook_is_confined(void) {
     return is_confined;
 }
 
-static void sleep_for(long ns) {
+void nntrace_hook_sleep(long ns) {
     const long time[2] = {0, ns};
     nntrace_syscall_(SYS_nanosleep, time, NULL);
 }
@@ -136,7 +139,7 @@ static __attribute__((noinline)) bool begin_slowly(const char *tag, const char *
             calls.impatient_until = now + LAST_PAUSE;
             break;
         }
-        sleep_for(LOOK);
+        nntrace_hook_sleep(LOOK);
         has_waited = true;
     }
     if (is_begun) {

@@ -36,6 +36,9 @@ pub const SECTIONS_LEFT_OUT: i64 = -2;
 /// First argument of the offering function in place of a file: the second is a number of words that lead to functions, and
 /// could not be changed.
 pub const WORDS_REFUSED: i64 = -3;
+/// First argument of the offering function in place of a file: the second is a number of files that the process has loaded, and
+/// that were not examined while it waited.
+pub const FILES_UNANSWERED: i64 = -4;
 
 /// Offsets of the words of the header, each written by one side.
 pub mod offsets {

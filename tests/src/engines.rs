@@ -173,7 +173,7 @@ impl Engine {
         printed(&Child::run(&mut command(&words))?.expect_code(0)?)
     }
 
-    /// Runs a model so often as a command of the profiler, without a collector of ITT tasks.
+    /// Runs a model so often as a command of the profiler, by probes, without a collector of ITT tasks.
     ///
     /// # Errors
     /// When one of them fails.
@@ -181,12 +181,12 @@ impl Engine {
         self.launched_with("/no/such/collector.so", level, size, runs)
     }
 
-    /// Runs a model so often as a command of the profiler, with this collector of ITT tasks.
+    /// Runs a model so often as a command of the profiler, by probes, with this collector of ITT tasks.
     ///
     /// # Errors
     /// When one of them fails.
     pub fn launched_with(&self, collector: &str, level: &str, size: Size, runs: u64) -> Result<Traced> {
-        self.launched_by(&["--engine-level", level], collector, size, runs)
+        self.launched_by(&["--engine-level", level, "--no-hooks"], collector, size, runs)
     }
 
     /// Runs a model this many times as a command of the profiler's `where`, with the engine's own times of its operators, without
@@ -254,13 +254,21 @@ impl Engine {
     /// When this program is not in cargo's target directory.
     pub fn words(&self, size: Size, runs: u64) -> Result<Vec<String>> {
         let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/engines/run")).join(self.script);
-        let paths = [folder()?.join(self.name).join("bin/python"), script, self.model(size)?];
+        let paths = [self.python()?, script, self.model(size)?];
         let mut words: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         words.push(runs.to_string());
         if let Some(mode) = self.mode {
             words.extend(["--mode".to_owned(), mode.to_owned()]);
         }
         Ok(words)
+    }
+
+    /// Returns the interpreter that finds its modules.
+    ///
+    /// # Errors
+    /// When this program is not in cargo's target directory.
+    pub fn python(&self) -> Result<PathBuf> {
+        Ok(folder()?.join(self.name).join("bin/python"))
     }
 
     fn packages(&self) -> Result<PathBuf> {

@@ -193,7 +193,7 @@ fn hooks_count_what_probes_count() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let engine = Hooked::build()?;
     for way in WAYS.iter().filter(|way| way.name != "walks") {
-        let probed = engine.profile(&["--engine-level", "op"], "linked", way.name, ROUNDS)?;
+        let probed = engine.profile(&["--engine-level", "op", "--no-hooks"], "linked", way.name, ROUNDS)?;
         ensure!(probed.source.engines[0].hooked == 0, "{:?}", probed.source.engines);
         let (probed, wanted) = (counts(&probed), expected(way.sections, ROUNDS));
         ensure!(probed == wanted, "{}: {probed:?}, expected {wanted:?}", way.name);

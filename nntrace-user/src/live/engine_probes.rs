@@ -2,11 +2,13 @@
 
 mod description;
 mod hooking;
+mod options;
 mod plan;
+mod unrecorded;
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt, fs, io,
+    fmt, fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -19,29 +21,25 @@ use nntrace_common::{
 use thiserror::Error;
 
 pub(crate) use self::hooking::Mapping;
+pub use self::options::{EngineError, EngineOptions, Operators};
 use self::{
     description::{Description, describe, has_own_names},
     hooking::Hooking,
+    unrecorded::Unrecorded,
 };
 use super::{
     engines::{
-        catalog::{Catalog, UnknownEngine},
+        catalog::Catalog,
         examination::{examine, handler_entry},
         probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
-    hooks::Hooks,
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
     target::{self, ElfErrorReason, Object, ObjectId, PinnedFile, Processes},
 };
-use crate::{
-    model::{function_names::Names, plurals::counted, run_facts::ProbedEngine},
-    small_file,
-};
-
-pub use super::engines::probe::Level as EngineLevel;
+use crate::model::{function_names::Names, plurals::counted, run_facts::ProbedEngine};
 
 /// Remarks on an engine's map that are shown; the rest is counted.
 const MOST_NOTES: usize = 5;
@@ -49,89 +47,11 @@ const MOST_NOTES: usize = 5;
 /// Time to take probes off again from which on that is announced.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Engines that a run looks for.
-#[derive(Clone, Debug)]
-pub struct EngineOptions {
-    /// Names of the engines; `None`: all that are known.
-    pub names: Option<Vec<String>>,
-    /// Files with maps, which add engines or replace them.
-    pub maps: Vec<PathBuf>,
-    /// Level of detail.
-    pub level: EngineLevel,
-    /// Takes what the user has to know before it happens.
-    pub announce: fn(&str),
-    /// Hooks in the processes of a command that has their library; `None`: all functions are probed.
-    pub hooks: Option<Hooks>,
-}
-
-impl Default for EngineOptions {
-    /// No engine.
-    fn default() -> Self {
-        Self {
-            names: Some(Vec::new()),
-            maps: Vec::new(),
-            level: EngineLevel::Run,
-            announce: |_| {},
-            hooks: None,
-        }
-    }
-}
-
-/// Reason why the engines of a run are unknown.
-#[derive(Debug, Error)]
-pub enum EngineError {
-    /// A map cannot be read.
-    #[error("cannot read the engine map {}: {source}; check the path and its permissions", path.display())]
-    Unreadable {
-        /// Path of the map.
-        path: PathBuf,
-        /// Cause.
-        source: io::Error,
-    },
-    /// A map has no engine that can be used.
-    #[error("{}", errors.join("\n"))]
-    Map {
-        /// Errors, each with file and line.
-        errors: Vec<String>,
-    },
-    /// No engine has this name.
-    #[error("{0}")]
-    Unknown(String),
-}
-
-impl EngineOptions {
-    /// Reads the maps; returns the engines, and remarks on entries of maps that are left out.
-    fn catalog(&self) -> Result<(Catalog, Vec<String>), EngineError> {
-        let mut catalog = Catalog::compiled_in();
-        let mut notes = Vec::new();
-        for path in &self.maps {
-            let text = small_file::read_text(path, small_file::DESCRIPTION)
-                .map_err(|source| EngineError::Unreadable { path: path.clone(), source })?;
-            let before = catalog.names().len();
-            let errors: Vec<String> =
-                catalog.add(&path.display().to_string(), &text).iter().map(ToString::to_string).collect();
-            if !errors.is_empty() && catalog.names().len() <= before && !names_any(&catalog, path) {
-                return Err(EngineError::Map { errors });
-            }
-            notes.extend(errors);
-        }
-        if let Some(names) = &self.names {
-            catalog.keep(names).map_err(|error: UnknownEngine| EngineError::Unknown(error.to_string()))?;
-        }
-        Ok((catalog, notes))
-    }
-}
-
-/// Whether any engine of a catalog is from this file.
-fn names_any(catalog: &Catalog, path: &Path) -> bool {
-    let path = path.display().to_string();
-    catalog.maps().iter().any(|map| *map.line.map == *path)
-}
-
 /// Probed engines, and files that were examined for them.
 pub(crate) struct EngineProbes {
     catalog: Catalog,
-    level: EngineLevel,
+    operators: Operators,
+    unrecorded: Unrecorded,
     announce: fn(&str),
     hooking: Hooking,
     /// Whether the programs need the texts of all names.
@@ -157,9 +77,10 @@ impl EngineProbes {
         let (catalog, notes) = options.catalog()?;
         Ok(Self {
             catalog,
-            level: options.level,
+            operators: options.operators.clone(),
+            unrecorded: Unrecorded::default(),
             announce: options.announce,
-            hooking: Hooking::new(options.hooks.clone()),
+            hooking: Hooking::new(options.operators.hooks().cloned()),
             emits_begins,
             examined: HashSet::new(),
             touched: HashSet::new(),
@@ -206,11 +127,11 @@ impl EngineProbes {
             self.catalog.leave_to_itt();
         }
         self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
-        let wants_hooks = self.hooking.is_possible(process, objects);
-        for object in objects {
-            if self.examined.insert(object.id)
-                && let Err(error) = self.examine(kernel, names, wants_hooks, object)
-            {
+        let new: Vec<&Object> = objects.iter().filter(|object| self.examined.insert(object.id)).collect();
+        new.iter().for_each(|object| self.hooking.announce(object));
+        let wants_hooks = !new.is_empty() && self.hooking.is_possible(process, objects);
+        for object in new {
+            if let Err(error) = self.examine(kernel, names, wants_hooks, object) {
                 self.notes
                     .push(format!("{}: not searched for engines: {error}", object.display_path.display()));
             }
@@ -228,9 +149,24 @@ impl EngineProbes {
         }
     }
 
-    /// Number of files whose functions are hooked.
-    pub(crate) fn hooked_files(&self) -> usize {
-        self.hooking.files()
+    /// Whether a process waits until what it has loaded is examined: it has the library of the hooks.
+    pub(crate) fn is_waited_for(&self, process: Mapping<'_>, objects: &[Object]) -> bool {
+        self.hooking.is_possible(Some(process), objects)
+    }
+
+    /// Lets processes that wait for these files to be examined go on.
+    pub(crate) fn answer(&mut self, objects: &[Object]) {
+        self.notes.extend(objects.iter().filter_map(|object| self.hooking.answer(object)));
+    }
+
+    /// Ends the hooking of processes; those that live on keep the library that they have loaded.
+    pub(crate) fn end_hooking(&mut self) {
+        self.hooking.end();
+    }
+
+    /// Keeps the library of the hooks: there are processes that load it again when they execute other programs.
+    pub(crate) fn keep_hooks_library(&self) {
+        self.hooking.keep_library();
     }
 
     /// Notes that a process ran on while engines were examined and probed, those after the first `known` ones.
@@ -254,14 +190,15 @@ impl EngineProbes {
         object: &Object,
     ) -> Result<(), ExamineError> {
         let pinned = object.pin().map_err(ElfErrorReason::from)?;
-        let mut resolved = match examine(&pinned, &self.catalog, self.level, wants_hooks) {
+        let mut resolved = match examine(&pinned, &self.catalog, self.operators.level(), wants_hooks) {
             Ok(resolved) => resolved,
             // Whatever is no program of a known kind has no engine.
             Err(error) if error.is_other_kind() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         let hooked = self.plan(object, &mut resolved);
-        for (engine, hooked) in resolved.into_iter().zip(hooked) {
+        for (mut engine, hooked) in resolved.into_iter().zip(hooked) {
+            let left_out = unrecorded::take_out(&self.operators, &mut engine.probes);
             let version = engine.version.as_ref().map(ToString::to_string);
             log::info!(
                 "{} contains {} {} ({}): {} functions to probe, {hooked} to hook",
@@ -276,6 +213,7 @@ impl EngineProbes {
                 self.measure(kernel);
                 self.announce_wait(kernel, &engine);
             }
+            self.note_unrecorded(&engine, wants_hooks, hooked, left_out);
             let probed =
                 attach(kernel, names, &pinned, &engine.probes, &mut self.compared, self.emits_begins)?;
             self.notes.extend(probed.refused);
@@ -301,6 +239,28 @@ impl EngineProbes {
             self.notes.push(note);
             vec![0; engines.len()]
         })
+    }
+
+    /// Notes the operators of an engine that would need probes, if no others of it are recorded.
+    fn note_unrecorded(&mut self, engine: &Resolved, wants_hooks: bool, hooked: usize, left_out: usize) {
+        let reason = match &self.operators {
+            Operators::Hooked(_) if !wants_hooks && left_out > 0 => {
+                "the process that loaded it has not loaded libnntrace-hooks.so".to_owned()
+            }
+            Operators::Hooked(_) if hooked == 0 && left_out > 0 => {
+                "it calls them directly, where hooks do not reach".to_owned()
+            }
+            Operators::WouldNeedProbes(reason) if self.has_operators(engine) => reason.clone(),
+            _ => return,
+        };
+        let call_ns = self.cost.map(|cost| cost.call_ns);
+        self.notes.extend(self.unrecorded.note(engine, &reason, call_ns));
+    }
+
+    /// Whether the maps of an engine name operators.
+    fn has_operators(&self, engine: &Resolved) -> bool {
+        let mut maps = self.catalog.maps().iter().filter(|map| map.name == engine.engine);
+        maps.any(|map| map.has_operators())
     }
 
     /// Brings the literals of a process's own program into memory, where an engine is probed: the path of a model often is

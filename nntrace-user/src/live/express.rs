@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, fs::File, io, time::Duration};
 use nntrace_common::{
     app_events::{ExecutionCount, ExecutionKey},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    express::{DOORBELL, SECTIONS_LEFT_OUT, UNIT, WORDS_REFUSED},
+    express::{DOORBELL, FILES_UNANSWERED, SECTIONS_LEFT_OUT, UNIT, WORDS_REFUSED},
     mark::Prefix,
     record::{
         ForwardedRecord, Forwarding, HandoverRecord, LaneRecord, LostRecords, ProcessRecord, Record,
@@ -234,6 +234,9 @@ impl Express {
             }
             EventKind::Lane(LaneRecord { file: WORDS_REFUSED, key, .. }) => {
                 return self.left_out.words(tgid, key);
+            }
+            EventKind::Lane(LaneRecord { file: FILES_UNANSWERED, key, .. }) => {
+                return self.left_out.files(tgid, key);
             }
             _ => {}
         }

@@ -8,9 +8,11 @@
 //!
 //! The library is compiled from `nntrace-common/hooks`; `docs/hooks.md` describes both sides.
 
+mod leftovers;
+
 use std::{
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File, Permissions},
     io,
     os::unix::{
@@ -18,7 +20,10 @@ use std::{
         fs::{MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use nix::{
@@ -29,7 +34,7 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use super::{
-    target::{ObjectId, exports},
+    target::{self, ObjectId, exports},
     target_library,
 };
 use crate::caller::RunAs;
@@ -39,24 +44,25 @@ const LIBRARY: &str = "libnntrace-hooks.so";
 /// Symbol that only this library exports.
 const SYMBOL: &str = "nntrace_hooks_library";
 /// Variable by which it finds the plans.
-const PLANS: &str = "NNTRACE_HOOKS";
+const VARIABLE: &str = "NNTRACE_HOOKS";
+/// First part of the name of a run's folder.
+const PREFIX: &str = "nntrace-hooks-";
+/// Name of the plans' folder, in that of the run.
+const PLANS: &str = "plans";
 /// Variable by which the loader finds libraries to load before a program.
 const PRELOAD: &str = "LD_PRELOAD";
 /// Folders that are tried for the copy by root.
-const OF_ROOT: [&str; 3] = ["/var/lib", "/usr/local/lib", "/opt"];
+const OF_ROOT: [&str; 4] = ["/var/lib", "/usr/local/lib", "/opt", "/run"];
 
 /// Reason why nothing can be hooked.
 #[derive(Debug, Error)]
 pub enum HookError {
     /// The library is not there.
-    #[error(
-        "--hooks needs {LIBRARY} beside nntrace-bpf, or in ../lib/nntrace-bpf: install the whole package, or leave out --hooks"
-    )]
+    #[error("{LIBRARY} is neither beside nntrace-bpf nor in ../lib/nntrace-bpf (the whole package has it)")]
     NoLibrary,
     /// No folder takes the copy.
     #[error(
-        "--hooks needs a folder that only its user can write to, on a file system mounted without noexec: {reason}; make one of \
-         {} such a folder, or leave out --hooks",
+        "hooks need a folder that only its user can write to, on a file system mounted without noexec ({reason}; tried {})",
         .tried.join(", ")
     )]
     NoFolder {
@@ -66,7 +72,7 @@ pub enum HookError {
         reason: io::Error,
     },
     /// The user of the command may not read the copy.
-    #[error("--hooks: {} cannot be read by {user} ({reason}); leave out --hooks", .library.display())]
+    #[error("{} cannot be read by {user} ({reason})", .library.display())]
     Unreadable {
         /// Path of the copy.
         library: PathBuf,
@@ -75,6 +81,9 @@ pub enum HookError {
         /// Reason.
         reason: io::Error,
     },
+    /// The command's program does not load it, or does not bear it.
+    #[error("{0}")]
+    Program(String),
 }
 
 /// The library and the plans of one run; the files are removed with the last copy of this.
@@ -89,14 +98,23 @@ struct Files {
     folder: TempDir,
     library: PathBuf,
     id: ObjectId,
+    /// Folder of the plans, locked: the library waits for plans only while the lock is held.
+    plans: PathBuf,
+    _lock: File,
+    /// Whether the library stays when the run ends.
+    is_kept: AtomicBool,
 }
 
 impl Hooks {
-    /// Prepares a run whose command runs as `user`, by default as ourselves.
+    /// Prepares a run of this command as `user`, by default as ourselves.
     ///
     /// # Errors
-    /// When the library is missing, no folder takes its copy, or the user may not read it.
-    pub fn prepare(user: Option<&RunAs>) -> Result<Self, HookError> {
+    /// When the command's program is not one for a preloaded library, the library is missing, no folder takes its copy, or the
+    /// user may not read it.
+    pub fn prepare(command: &OsStr, user: Option<&RunAs>) -> Result<Self, HookError> {
+        if let Some(reason) = target::obstacle_to_preloading(command) {
+            return Err(HookError::Program(reason));
+        }
         let source = target_library::find(LIBRARY).ok_or(HookError::NoLibrary)?;
         let parents = parents();
         let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -120,7 +138,7 @@ impl Hooks {
             preload.push(":");
         }
         preload.push(self.library());
-        [(PRELOAD.into(), preload), (PLANS.into(), self.0.folder.path().into())]
+        [(PRELOAD.into(), preload), (VARIABLE.into(), self.0.plans.clone().into())]
     }
 
     /// Path of this run's copy of the library.
@@ -142,21 +160,63 @@ impl Hooks {
                 .unwrap_or_default()
         };
         let library = self.library().as_os_str().as_bytes();
-        value(PLANS) == self.0.folder.path().as_os_str().as_bytes()
+        value(VARIABLE) == self.0.plans.as_os_str().as_bytes()
             && value(PRELOAD).split(|byte| b": ".contains(byte)).any(|path| path == library)
     }
 
-    /// Writes the plan for a file.
+    /// Says that a file is being examined: whoever has loaded it waits longer for its plan.
+    pub(super) fn announce_plan(&self, object: ObjectId) {
+        if let Err(error) = self.prepare_plan(object, "") {
+            log::info!("no plan can be written: {error}");
+        }
+    }
+
+    /// Writes the plan for a file, which nobody reads before it is published.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn write(&self, object: ObjectId, text: &str) -> io::Result<()> {
-        let path = self.0.folder.path().join(plan_name(object));
-        // Nobody is to read half of it.
-        let new = path.with_extension("new");
+    pub(super) fn prepare_plan(&self, object: ObjectId, text: &str) -> io::Result<()> {
+        let new = self.unpublished(object);
         fs::write(&new, text)?;
-        fs::set_permissions(&new, Permissions::from_mode(0o644))?;
-        fs::rename(new, path)
+        fs::set_permissions(&new, Permissions::from_mode(0o644))
+    }
+
+    /// Publishes the plan for a file, an empty one unless another was written: whoever waits for it goes on.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn publish(&self, object: ObjectId) -> io::Result<()> {
+        let new = self.unpublished(object);
+        if !new.exists() {
+            self.prepare_plan(object, "")?;
+        }
+        fs::rename(new, self.0.plans.join(plan_name(object)))
+    }
+
+    fn unpublished(&self, object: ObjectId) -> PathBuf {
+        self.0.plans.join(plan_name(object)).with_extension("new")
+    }
+
+    /// Removes all plans, for which nobody waits from then on.
+    pub(super) fn remove_plans(&self) {
+        // What cannot be removed now is removed with the folder.
+        let _ = fs::remove_dir_all(&self.0.plans);
+    }
+
+    /// Keeps the library after the run: without it, the loader complains in each program that a process of the run executes
+    /// later. A later run removes it.
+    pub(super) fn keep_library(&self) {
+        self.0.is_kept.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let is_kept = *self.is_kept.get_mut();
+        self.folder.disable_cleanup(is_kept);
+        if is_kept {
+            let _ = fs::remove_dir_all(&self.plans);
+        }
     }
 }
 
@@ -185,8 +245,9 @@ impl Files {
         if statvfs(parent)?.flags().contains(FsFlags::ST_NOEXEC) {
             return Err(io::Error::other(format!("{} is mounted with noexec", parent.display())));
         }
+        leftovers::remove(parent);
         let folder = tempfile::Builder::new()
-            .prefix("nntrace-hooks-")
+            .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o755))
             .tempdir_in(parent)?;
         // Whatever our umask is.
@@ -195,7 +256,12 @@ impl Files {
         io::copy(&mut File::open(source)?, &mut File::create_new(&library)?)?;
         fs::set_permissions(&library, Permissions::from_mode(0o755))?;
         let id = ObjectId::from(&fs::metadata(&library)?);
-        Ok(Self { folder, library, id })
+        let plans = folder.path().join(PLANS);
+        fs::create_dir(&plans)?;
+        fs::set_permissions(&plans, Permissions::from_mode(0o755))?;
+        let lock = File::open(&plans)?;
+        lock.try_lock().map_err(io::Error::from)?;
+        Ok(Self { folder, library, id, plans, _lock: lock, is_kept: AtomicBool::new(false) })
     }
 }
 
@@ -233,7 +299,7 @@ mod tests {
     fn a_process_has_the_library_that_its_environment_names() {
         let (hooks, _parent) = hooks();
         let library = hooks.library().to_str().unwrap();
-        let folder = hooks.0.folder.path().to_str().unwrap();
+        let folder = hooks.0.plans.to_str().unwrap();
         let of = |preload: &str, plans: &str| {
             format!("A=b\0LD_PRELOAD={preload}\0NNTRACE_HOOKS={plans}\0").into_bytes()
         };
@@ -244,15 +310,32 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_readable_by_all_and_removed_at_the_end() {
+    fn plans_are_readable_by_all_once_they_are_published_and_removed_at_the_end() {
         let (hooks, _parent) = hooks();
         let folder = hooks.0.folder.path().to_owned();
         let object = ObjectId { device: 0x1f, inode: 7 };
-        hooks.write(object, "text").unwrap();
-        let plan = folder.join("000000000000001f-0000000000000007");
+        let plan = folder.join("plans/000000000000001f-0000000000000007");
+        hooks.prepare_plan(object, "text").unwrap();
+        assert!(!plan.exists());
+        hooks.publish(object).unwrap();
         assert_eq!(fs::read_to_string(&plan).unwrap(), "text");
         assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, 0o644);
+        // A file in which nothing is to be hooked.
+        hooks.publish(ObjectId { device: 0x1f, inode: 8 }).unwrap();
+        let empty = folder.join("plans/000000000000001f-0000000000000008");
+        assert_eq!(fs::read(empty).unwrap(), b"");
         drop(hooks);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn the_library_of_processes_that_live_on_is_kept() {
+        let (hooks, _parent) = hooks();
+        let (library, plans) = (hooks.library().to_owned(), hooks.0.plans.clone());
+        let other = File::open(&plans).unwrap();
+        assert!(other.try_lock_shared().is_err(), "the run holds no lock");
+        hooks.keep_library();
+        drop(hooks);
+        assert!(library.exists() && !plans.exists());
     }
 }

@@ -13,7 +13,8 @@
 //!   function leads to another. `pairs`: functions that are of use only together. `exports`: other symbols.
 //! - `pages`: literals that a probe can read only once they are in memory.
 //! - `loader`: the function of the dynamic loader that is called when libraries are mapped.
-//! - `command`, `launch`, `held`: starting a command that waits until the probes are in place.
+//! - `command`, `launch`, `held`: starting a command that waits until the probes are in place. `preloading`: whether a library
+//!   can be preloaded into it.
 
 mod argument_layout;
 mod begin_end_pairs;
@@ -31,6 +32,7 @@ mod object_id;
 mod pidfd;
 mod pinned_file;
 mod prefault;
+mod preloading;
 mod probe_points;
 mod proc_maps;
 mod process;
@@ -57,6 +59,7 @@ pub use pidfd::PidFd;
 pub(crate) use pinned_file::PinnedFile;
 pub(in crate::live) use pinned_file::{Content, content, present_name};
 pub(crate) use prefault::touch_literals;
+pub(in crate::live) use preloading::obstacle as obstacle_to_preloading;
 #[cfg(test)]
 pub(crate) use probe_points::ProbePoints;
 pub(in crate::live) use probe_points::{PAGE, is_emulated_on_arm64, is_emulated_on_x86_64};

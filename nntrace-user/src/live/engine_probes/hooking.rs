@@ -27,6 +27,8 @@ pub(super) struct Hooking {
     hooks: Option<Hooks>,
     /// Files with hooked functions.
     planned: HashSet<ObjectId>,
+    /// Files that programs need not wait for any more.
+    answered: HashSet<ObjectId>,
     /// Processes that map such a file without the library.
     without: HashSet<u32>,
     /// Files that offer lanes, and whether each is the library, of this run or of another one.
@@ -42,8 +44,6 @@ pub(crate) struct Mapping<'a> {
     pub(crate) processes: &'a Processes,
     /// Its id.
     pub(crate) pid: u32,
-    /// Whether it has run no code of those that are new.
-    pub(crate) is_held: bool,
 }
 
 impl Hooking {
@@ -73,15 +73,52 @@ impl Hooking {
         *self.libraries.entry(object).or_insert_with(|| hooks::is_library(path))
     }
 
-    /// Whether functions of the files that a process maps can be hooked: the library is among them, and the process is held.
+    /// Whether functions of the files that a process maps can be hooked: the library is among them, or will be. Without a
+    /// process they are in files that the command is expected to load.
     pub(super) fn is_possible(&self, process: Option<Mapping<'_>>, objects: &[Object]) -> bool {
-        process.is_some_and(|process| process.is_held)
-            && objects.iter().any(|object| self.is_library(object.id))
+        let Some(hooks) = &self.hooks else { return false };
+        process.is_none_or(|process| {
+            objects.iter().any(|object| self.is_library(object.id)) || will_have_library(hooks, process)
+        })
     }
 
-    /// Number of files with hooked functions.
-    pub(super) fn files(&self) -> usize {
-        self.planned.len()
+    /// Says that a file is being examined.
+    pub(super) fn announce(&self, object: &Object) {
+        if let Some(hooks) = self.hooks.as_ref().filter(|_| !self.answered.contains(&object.id)) {
+            hooks.announce_plan(object.id);
+        }
+    }
+
+    /// Publishes what is to be hooked in a file, or that nothing is, which processes with the library wait for; returns a note
+    /// when that fails.
+    pub(super) fn answer(&mut self, object: &Object) -> Option<String> {
+        let hooks = self.hooks.as_ref()?;
+        if !self.answered.insert(object.id) {
+            return None;
+        }
+        let error = hooks.publish(object.id).err()?;
+        // Those that wait go on after a while.
+        log::info!("no plan for {}: {error}", object.display_path.display());
+        self.planned.contains(&object.id).then(|| {
+            format!(
+                "operators of {} are not recorded: their hooks cannot be passed to the command ({error})",
+                object.display_path.display()
+            )
+        })
+    }
+
+    /// Ends the hooking of processes.
+    pub(super) fn end(&mut self) {
+        if let Some(hooks) = &self.hooks {
+            hooks.remove_plans();
+        }
+    }
+
+    /// Keeps the library.
+    pub(super) fn keep_library(&self) {
+        if let Some(hooks) = &self.hooks {
+            hooks.keep_library();
+        }
     }
 
     /// Plans the functions among these probes that can be hooked, and takes them out; returns their number for each of the groups.
@@ -98,7 +135,7 @@ impl Hooking {
         let counts =
             groups.iter().map(|probes| probes.iter().filter(|probe| plan.add(probe)).count()).collect();
         if !plan.is_empty() {
-            hooks.write(object.id, &plan.text()).map_err(|error| {
+            hooks.prepare_plan(object.id, &plan.text()).map_err(|error| {
                 format!("{}: not hooked, but probed: {error}", object.display_path.display())
             })?;
             self.planned.insert(object.id);
@@ -120,7 +157,7 @@ impl Hooking {
         }
         Some(format!(
             "operators of {} in process {} are not recorded: it has not loaded {} (statically linked, setuid, or started without \
-             LD_PRELOAD or NNTRACE_HOOKS); run without --hooks to probe them",
+             LD_PRELOAD or NNTRACE_HOOKS); --no-hooks --engine-level op records them by probes",
             planned.display_path.display(),
             process.pid,
             hooks.library().display()
@@ -154,12 +191,13 @@ mod tests {
     #[test]
     fn nothing_is_hooked_without_the_library() {
         let processes = Processes::default();
-        let us = Mapping { processes: &processes, pid: std::process::id(), is_held: true };
+        let us = Mapping { processes: &processes, pid: std::process::id() };
         let mut without = Hooking::new(None);
         let object = Object::at(&std::env::current_exe().unwrap()).unwrap();
         assert!(!without.is_possible(Some(us), std::slice::from_ref(&object)));
         assert!(is_program(us, object.id));
         assert_eq!(without.plan(&object, &mut [&mut Vec::new()]), Ok(vec![0]));
+        assert_eq!(without.answer(&object), None);
         assert_eq!(without.note_without(us, &[object]), None);
     }
 

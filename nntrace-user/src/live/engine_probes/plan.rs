@@ -101,7 +101,7 @@ mod tests {
     use std::sync::Arc;
 
     use nntrace_common::{
-        express::{SECTIONS_LEFT_OUT, WORDS_REFUSED},
+        express::{FILES_UNANSWERED, SECTIONS_LEFT_OUT, WORDS_REFUSED},
         layer::{Phase, Tag},
     };
 
@@ -172,7 +172,11 @@ mod tests {
         let limits = include_str!("../../../../nntrace-common/hooks/limits.h");
         assert!(limits.contains(&format!("#define HOOKS {MOST_FUNCTIONS}\n")));
         let sections = include_str!("../../../../nntrace-common/hooks/sections.c");
-        for (name, number) in [("SECTIONS_LEFT_OUT", SECTIONS_LEFT_OUT), ("WORDS_REFUSED", WORDS_REFUSED)] {
+        for (name, number) in [
+            ("SECTIONS_LEFT_OUT", SECTIONS_LEFT_OUT),
+            ("WORDS_REFUSED", WORDS_REFUSED),
+            ("FILES_UNANSWERED", FILES_UNANSWERED),
+        ] {
             assert!(sections.contains(&format!("#define {name} ({number})\n")), "{name}");
         }
     }

@@ -40,6 +40,13 @@ pub(in crate::live) struct EngineMap {
     pub(in crate::live) probes: Vec<ProbeEntry>,
 }
 
+impl EngineMap {
+    /// Whether any entry is for operators that are executed.
+    pub(in crate::live) fn has_operators(&self) -> bool {
+        self.probes.iter().any(|entry| entry.level == Level::Op && entry.tag.phase().is_execution())
+    }
+}
+
 /// Sign of an engine in a file's content: all of its parts that are given.
 #[derive(Clone, Debug, Default)]
 pub(in crate::live) struct Evidence {

@@ -45,7 +45,7 @@ impl fmt::Display for Note {
 /// Level of detail, from the cheapest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub(in crate::live) enum Level {
     /// Loading of models, whole runs: a handful of functions.
     #[default]
     Run,

@@ -138,12 +138,11 @@ impl Resolved {
     /// Says that whole runs are not seen, where no entry for them found anything.
     fn note_missing_runs(&mut self, recognized: &[Recognized<'_>], level: Level) {
         let is_run = |probe: &EngineProbe| probe.tag.phase().is_execution();
-        let wants_ops = |entry: &ProbeEntry| entry.level == Level::Op && entry.tag.phase().is_execution();
         if level > Level::Run || self.probes.iter().any(is_run) {
             return;
         }
         let mut parts = recognized.iter().filter(|part| part.map.name == self.engine);
-        if let Some(part) = parts.find(|part| part.map.probes.iter().any(wants_ops)) {
+        if let Some(part) = parts.find(|part| part.map.has_operators()) {
             let text =
                 "whole runs are not seen in this file, its operators are: --engine-level op".to_owned();
             self.notes.push(Note { at: part.map.line.clone(), text, is_for_author: false });

@@ -11,6 +11,8 @@ pub(super) struct LeftOut {
     sections: BTreeMap<u32, u64>,
     /// Words that lead to functions, and could not be changed.
     words: BTreeMap<u32, u64>,
+    /// Files that were loaded, and not examined in time.
+    files: BTreeMap<u32, u64>,
 }
 
 /// Processes that are counted at most.
@@ -19,19 +21,18 @@ const MOST_PROCESSES: usize = 10_000;
 impl LeftOut {
     /// Takes the number of sections that a process has left out so far.
     pub(super) fn sections(&mut self, pid: u32, count: u64) {
-        if self.sections.len() < MOST_PROCESSES || self.sections.contains_key(&pid) {
-            let known = self.sections.entry(pid).or_default();
-            // Threads tell it out of order.
-            *known = count.max(*known);
-        }
+        // Threads tell it out of order.
+        update(&mut self.sections, pid, |known| count.max(known));
     }
 
     /// Takes a number of words that could not be changed in a process.
     pub(super) fn words(&mut self, pid: u32, count: u64) {
-        if self.words.len() < MOST_PROCESSES || self.words.contains_key(&pid) {
-            let known = self.words.entry(pid).or_default();
-            *known = known.saturating_add(count);
-        }
+        update(&mut self.words, pid, |known| known.saturating_add(count));
+    }
+
+    /// Takes a number of files that a process has waited for in vain.
+    pub(super) fn files(&mut self, pid: u32, count: u64) {
+        update(&mut self.files, pid, |known| known.saturating_add(count));
     }
 
     /// Returns the number of marks that are missing at least: the begins and ends of the sections.
@@ -44,20 +45,38 @@ impl LeftOut {
         let sections = self.sections.iter().map(|(pid, count)| {
             format!(
                 "at least {} in process {pid} {} not recorded: a thread got its lane too late, or filled it faster than it was \
-                 read; run without --hooks to probe operators instead",
+                 read; --no-hooks --engine-level op probes operators instead",
                 counted(*count, "operator call"),
                 one_or_many(*count, "was", "were")
             )
         });
         let words = self.words.iter().map(|(pid, count)| {
             format!(
-                "{count} {} in process {pid} could not be replaced, so calls through {} are not recorded; run without --hooks to \
-                 probe operators instead",
+                "{count} {} in process {pid} could not be replaced, so calls through {} are not recorded; --no-hooks --engine-level op \
+                 probes operators instead",
                 one_or_many(*count, "pointer to an operator", "pointers to operators"),
                 one_or_many(*count, "it", "them")
             )
         });
-        sections.chain(words)
+        let files = self.files.iter().map(|(pid, count)| {
+            format!(
+                "process {pid} ran on before {} that it had loaded {} examined: what an engine did in {} may be missing; run it again, \
+                 or name {} with --lib",
+                counted(*count, "file"),
+                one_or_many(*count, "was", "were"),
+                one_or_many(*count, "it", "them"),
+                one_or_many(*count, "it", "the engine's"),
+            )
+        });
+        sections.chain(words).chain(files)
+    }
+}
+
+/// Updates the count of a process, if there is room for it.
+fn update(counts: &mut BTreeMap<u32, u64>, pid: u32, next: impl FnOnce(u64) -> u64) {
+    if counts.len() < MOST_PROCESSES || counts.contains_key(&pid) {
+        let known = counts.entry(pid).or_default();
+        *known = next(*known);
     }
 }
 
@@ -75,9 +94,11 @@ mod tests {
         left_out.sections(8, u64::MAX);
         left_out.words(7, 3);
         left_out.words(7, 2);
+        left_out.files(9, 1);
         assert_eq!(left_out.marks(), u64::MAX);
         let notes: Vec<_> = left_out.notes().collect();
         assert!(notes[0].starts_with("at least 4 operator calls in process 7"), "{notes:?}");
         assert!(notes[2].starts_with("5 pointers to operators in process 7"), "{notes:?}");
+        assert!(notes[3].starts_with("process 9 ran on before 1 file that it had loaded was"), "{notes:?}");
     }
 }

@@ -33,11 +33,12 @@ impl Session {
         let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
             Ok(mapped) => {
                 let engines = self.engines.engines().len();
-                let process =
-                    Mapping { processes: &self.processes, pid, is_held: missed == MissedSince::Nothing };
+                let process = Mapping { processes: &self.processes, pid };
                 let names = &mut self.model.marks.names;
                 self.engines.follow(&mut self.kernel, names, Some(process), &mapped.objects);
-                if let Some(since) = mapped.missed_since {
+                if let Some(since) = mapped.missed_since
+                    && !self.engines.is_waited_for(process, &mapped.objects)
+                {
                     self.engines.note_late(pid, engines, clock::now().saturating_sub(since));
                 }
                 let mapped = mapped.objects;
@@ -50,6 +51,8 @@ impl Session {
                 }
                 self.engines.touch_literals(&self.processes, pid);
                 self.calls.follow(&mut self.kernel, &mut self.model, &self.processes, pid, &mapped);
+                // All that they wait for is probed.
+                self.engines.answer(&mapped);
                 true
             }
             // There is nothing left to probe.
@@ -114,6 +117,7 @@ impl Session {
         {
             self.notes.push(error.to_string());
         }
+        self.engines.end_hooking();
         self.drain();
     }
 
@@ -153,6 +157,7 @@ impl Session {
         if living.is_empty() {
             return;
         }
+        self.engines.keep_hooks_library();
         let more = living.len().saturating_sub(NAMED);
         let names = living.iter().take(NAMED).cloned().chain((more > 0).then(|| format!("{more} more")));
         self.notes.push(format!(
@@ -204,18 +209,8 @@ impl Session {
                 self.stop_guard.as_ref().is_some_and(|guard| guard.has_released_since(event.time));
             let missed =
                 if is_held && !has_run_on { MissedSince::Nothing } else { MissedSince::Since(event.time) };
-            let hooked = self.engines.hooked_files();
             if !self.probe(event.tgid, missed) {
                 self.unsearched.insert(event.tgid);
-            }
-            let has_released =
-                |guard: &StopGuard| missed == MissedSince::Nothing && guard.has_released_since(event.time);
-            if self.engines.hooked_files() > hooked && self.stop_guard.as_ref().is_some_and(has_released) {
-                self.notes.push(format!(
-                    "operators of the engine that process {} loaded may be missing: it ran on before they were hooked; run it again, \
-                     as a file that was read before takes less time to examine",
-                    event.tgid
-                ));
             }
         }
         if is_held {

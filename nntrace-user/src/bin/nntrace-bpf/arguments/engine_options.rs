@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nntrace_user::live::{
-    engine_probes::{EngineLevel, EngineOptions},
+    engine_probes::{EngineOptions, Operators},
     hooks::Hooks,
     itt,
 };
@@ -24,17 +24,24 @@ pub struct EngineSelection {
     #[arg(long = "engine", value_name = "NAME", help_heading = MARKS, hide_short_help = true)]
     pub engine_names: Vec<String>,
 
-    /// Detail of engines: run, or op for operators too
-    #[arg(long = "engine-level", value_enum, value_name = "LEVEL", default_value_t = Level::Run, help_heading = MARKS,
-          hide_possible_values = true, hide_short_help = true)]
-    pub engine_level: Level,
+    /// Detail of engines: run, or op for operators too; default: run, and the operators that hooks mark
+    ///
+    /// Operators of a command are marked by hooks, which cost tens of ns each (docs/hooks.md). Operators that hooks do not reach are
+    /// probed with op only, as a probe costs microseconds.
+    #[arg(long = "engine-level", value_enum, value_name = "LEVEL", help_heading = MARKS, hide_possible_values = true,
+          hide_short_help = true)]
+    pub engine_level: Option<Level>,
 
-    /// Mark operators inside the command, at much lower cost than with probes
+    /// Fail if operators cannot be marked by hooks; implies --engine-level op
     ///
     /// A library that is preloaded into the command and its children replaces the addresses of operators' functions in an
-    /// engine's data. Implies --engine-level op. Whatever it cannot reach is probed.
-    #[arg(long, help_heading = MARKS, hide_short_help = true)]
+    /// engine's data. Operators that it does not reach are probed.
+    #[arg(long, conflicts_with = "no_hooks", help_heading = MARKS, hide_short_help = true)]
     pub hooks: bool,
+
+    /// Preload no library into the command: with --engine-level op, all operators are probed
+    #[arg(long, help_heading = MARKS, hide_short_help = true)]
+    pub no_hooks: bool,
 
     /// Engine map, which adds an engine or replaces one
     #[arg(long = "map", value_name = "FILE", help_heading = MARKS, hide_short_help = true)]
@@ -57,32 +64,40 @@ impl EngineSelection {
         !self.engine_names.is_empty() && self.engine_names.iter().all(|name| name == NONE)
     }
 
-    /// Whether operators are probed too.
+    /// Whether operators are asked for, whatever they cost.
     #[must_use]
-    pub fn has_operators(&self) -> bool {
-        self.level() == Level::Op
+    pub fn asks_for_operators(&self) -> bool {
+        self.level() == Some(Level::Op)
     }
 
-    fn level(&self) -> Level {
-        if self.hooks { Level::Op } else { self.engine_level }
+    /// Whether hooks are wanted, if there is a command for them.
+    #[must_use]
+    pub fn wants_hooks(&self) -> bool {
+        !self.no_hooks && !self.is_none() && self.level() != Some(Level::Run)
     }
 
-    /// Returns the detail of tasks that libraries show by ITT, if it is less than all.
+    fn level(&self) -> Option<Level> {
+        if self.hooks { Some(Level::Op) } else { self.engine_level }
+    }
+
+    /// Returns the detail of tasks that libraries show by ITT, if it is less than all: they cost as little as hooks.
     #[must_use]
     pub fn itt_level(&self) -> Option<&'static str> {
         let is_chosen = std::env::var_os(itt::LEVEL).is_some();
-        (self.level() == Level::Run && !is_chosen).then_some("run")
+        (self.level() == Some(Level::Run) && !is_chosen).then_some("run")
     }
 
-    /// Returns the engines to probe, or to hook.
+    /// Returns the engines to probe, or to hook; without hooks, `hooks` has the reason.
     #[must_use]
-    pub fn options(&self, hooks: Option<Hooks>) -> EngineOptions {
-        let level = match self.level() {
-            Level::Run => EngineLevel::Run,
-            Level::Op => EngineLevel::Op,
+    pub fn options(&self, hooks: Result<Hooks, String>) -> EngineOptions {
+        let operators = match (self.level(), hooks) {
+            (Some(Level::Run), _) => Operators::Off,
+            (Some(Level::Op), hooks) => Operators::All(hooks.ok()),
+            (None, Ok(hooks)) => Operators::Hooked(hooks),
+            (None, Err(reason)) => Operators::WouldNeedProbes(reason),
         };
         let names: Vec<String> = self.engine_names.iter().filter(|name| *name != NONE).cloned().collect();
         let names = if self.engine_names.is_empty() { None } else { Some(names) };
-        EngineOptions { names, maps: self.maps.clone(), level, announce: logging::announce, hooks }
+        EngineOptions { names, maps: self.maps.clone(), operators, announce: logging::announce }
     }
 }

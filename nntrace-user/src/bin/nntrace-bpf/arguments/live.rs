@@ -2,21 +2,24 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{ValueEnum, error::ErrorKind};
 use log::LevelFilter;
 use nntrace_common::perf_counters::MAX_COUNTERS;
-use nntrace_user::live::{
-    driver_calls::DriverSelection,
-    engine_probes::EngineOptions,
-    express::ExpressLane,
-    hooks::Hooks,
-    host_readers::HostReaders,
-    kernel::DEFAULT_RING_BYTES,
-    perf_events::PerfEvent,
-    rails::{RailReader, SYSFS},
-    session::MarkSource,
-    target::SymbolSpec,
+use nntrace_user::{
+    caller::RunAs,
+    live::{
+        driver_calls::DriverSelection,
+        engine_probes::EngineOptions,
+        express::ExpressLane,
+        hooks::Hooks,
+        host_readers::HostReaders,
+        kernel::DEFAULT_RING_BYTES,
+        perf_events::PerfEvent,
+        rails::{RailReader, SYSFS},
+        session::MarkSource,
+        target::SymbolSpec,
+    },
 };
 
 use super::{
@@ -279,9 +282,30 @@ impl Live {
         if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
     }
 
+    /// Prepares the hooks for operators of the command, which runs as `user`; without hooks, returns the reason.
+    ///
+    /// # Errors
+    /// When hooks are demanded, and there can be none.
+    pub fn hooks(&self, user: Option<&RunAs>) -> Result<Result<Hooks, String>> {
+        let Some(program) = self.command.first() else {
+            return Ok(Err("they would need probes in a process that already runs".to_owned()));
+        };
+        if !self.engines.wants_hooks()
+            || self.mark_source() != MarkSource::Functions
+            || self.express_lane() == ExpressLane::Never
+        {
+            return Ok(Err("these options allow no hooks".to_owned()));
+        }
+        let hooks = Hooks::prepare(program, user);
+        if self.engines.hooks {
+            return Ok(Ok(hooks.context("--hooks is impossible here; leave it out")?));
+        }
+        Ok(hooks.map_err(|error| error.to_string()).inspect_err(|reason| log::info!("no hooks: {reason}")))
+    }
+
     /// The engines to probe, or to hook: none where functions are not the source of marks.
     #[must_use]
-    pub fn engines(&self, hooks: Option<Hooks>) -> EngineOptions {
+    pub fn engines(&self, hooks: Result<Hooks, String>) -> EngineOptions {
         if self.mark_source() == MarkSource::Functions {
             self.engines.options(hooks)
         } else {

@@ -51,8 +51,10 @@ fn show(cli: &Explain, asked: &AskedRun<'_>) -> Result<()> {
         return Err(usage(reason));
     }
     let title = cli.run.processes().unwrap_or_else(|| run.title(asked.files));
-    let has_operators = !cli.run.is_live() || cli.run.engines.has_operators();
+    let snapshot = Snapshot::of(&findings);
+    let are_hooked = snapshot.source.engines.iter().any(|engine| engine.hooked > 0);
+    let has_operators = !cli.run.is_live() || are_hooked || cli.run.engines.asks_for_operators();
     let subject = Subject { title: &title, files: asked.words, has_operators };
-    let page = Page::new(&Snapshot::of(&findings), why, &operators, &subject);
+    let page = Page::new(&snapshot, why, &operators, &subject);
     if cli.run.json { output::write_stdout(&output::json(&page)?) } else { output::print(&page.text()) }
 }

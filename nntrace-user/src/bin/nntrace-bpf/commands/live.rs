@@ -183,7 +183,7 @@ fn check(cli: &Live) -> Result<()> {
 
 /// Returns the terminal interface: with operators in front, where they are asked for.
 fn interface(cli: &Live) -> App {
-    if cli.engines.has_operators() { App::new().with_functions_first() } else { App::new() }
+    if cli.engines.asks_for_operators() { App::new().with_functions_first() } else { App::new() }
 }
 
 /// Opens the output, unless that is the screen. Tables are printed once, at the end, unless updates are asked for.
@@ -242,7 +242,7 @@ fn session_options(
     recording: Option<&Recording>,
     topology: Option<Topology>,
     readers: HostReaders,
-    hooks: Option<Hooks>,
+    hooks: Result<Hooks, String>,
     reports_files: bool,
 ) -> SessionOptions {
     SessionOptions {
@@ -294,25 +294,25 @@ fn start(options: SessionOptions, recording: Option<&Recording>, unseen: Option<
 }
 
 /// Command that was started, if there is one.
-#[derive(Default)]
 struct Launched {
     held: Option<Held>,
     /// Note on what will not be seen of it.
     unseen: Option<String>,
-    hooks: Option<Hooks>,
+    /// Hooks, or the reason why there are none.
+    hooks: Result<Hooks, String>,
 }
 
 /// Starts the command, if there is one.
 fn launch(cli: &Live, kept: Option<&File>) -> Result<Launched> {
     if cli.command.is_empty() {
-        return Ok(Launched::default());
+        return Ok(Launched { held: None, unseen: None, hooks: cli.hooks(None)? });
     }
     let output = match kept {
         Some(file) => ChildOutput::File(file.try_clone().context("cannot share a file with the command")?),
         None => ChildOutput::Inherit,
     };
     let user = RunAs::sudo_caller()?;
-    let hooks = cli.engines.hooks.then(|| Hooks::prepare(user.as_ref())).transpose()?;
+    let hooks = cli.hooks(user.as_ref())?;
     let (library, unseen) = match itt::environment(cli.collects_itt(), user.as_ref()) {
         Ok(library) => (library, None),
         Err(unreadable) => (None, Some(unreadable.to_string())),
@@ -325,7 +325,7 @@ fn launch(cli: &Live, kept: Option<&File>) -> Result<Launched> {
             launch = launch.env(itt::LEVEL, level);
         }
     }
-    if let Some(hooks) = &hooks {
+    if let Ok(hooks) = &hooks {
         launch = hooks.variables().into_iter().fold(launch, |launch, (name, value)| launch.env(name, value));
     }
     Ok(Launched { held: Some(launch.spawn()?), unseen, hooks })

@@ -55,7 +55,7 @@ const FILES: [(&str, &str); 8] = [
     ("/sys/bus/event_source/devices", "Probes on functions, and events for --counters."),
     (
         "libnntrace-hooks.so, libnntrace-itt.so",
-        "Libraries for --hooks and ITT, beside the program or in ../lib/nntrace-bpf.",
+        "Libraries that commands load, for hooks and ITT: beside the program or in ../lib/nntrace-bpf.",
     ),
 ];
 

@@ -26,7 +26,7 @@ pub(super) const ALL: &[Examples] = &[
         &[
             (
                 "Show a command live, with the operators of its engine",
-                "sudo nntrace-bpf --engine-level op -- python3 classify.py",
+                "sudo nntrace-bpf -- python3 classify.py",
             ),
             ("Attach to a process until it ends", "sudo nntrace-bpf --pid 1234"),
             ("Show when threads ran, waited and slept", "sudo nntrace-bpf --level sched -- ./my_app model"),
