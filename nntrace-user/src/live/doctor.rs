@@ -135,7 +135,7 @@ impl Check {
 const POWER_EVENTS: &str = "power events";
 
 /// All checks, in the order in which they run and are shown.
-const CHECKS: [Check; 19] = [
+const CHECKS: [Check; 20] = [
     Check::required("privileges", "loading and attaching kernel programs", |_| host_checks::privileges()),
     Check::required("kernel programs", "everything that is measured live", KernelSide::programs),
     Check::required("uprobes", "marks, functions of engines, --call", KernelSide::uprobes),
@@ -145,6 +145,7 @@ const CHECKS: [Check; 19] = [
     Check::optional("other users' processes", "--pid and --comm of processes of others", |_| {
         host_checks::other_users()
     }),
+    Check::optional("hooks", "operators of a command, for tens of ns each", |_| host_checks::hooks()),
     Check::optional("open files", "tables, rings and probes of many files", |_| host_checks::descriptors()),
     Check::optional("BTF", "context switches, files that targets open, containers", |_| host_checks::btf()),
     Check::optional("tracefs", "following children, changes of frequency limits", |_| host_checks::tracefs()),

@@ -128,7 +128,9 @@ impl EngineProbes {
         }
         self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
         let new: Vec<&Object> = objects.iter().filter(|object| self.examined.insert(object.id)).collect();
-        new.iter().for_each(|object| self.hooking.announce(object));
+        for object in &new {
+            self.hooking.announce(object);
+        }
         let wants_hooks = !new.is_empty() && self.hooking.is_possible(process, objects);
         for object in new {
             if let Err(error) = self.examine(kernel, names, wants_hooks, object) {
@@ -250,17 +252,13 @@ impl EngineProbes {
             Operators::Hooked(_) if hooked == 0 && left_out > 0 => {
                 "it calls them directly, where hooks do not reach".to_owned()
             }
-            Operators::WouldNeedProbes(reason) if self.has_operators(engine) => reason.clone(),
+            Operators::WouldNeedProbes(reason) if self.catalog.has_operators(&engine.engine) => {
+                reason.clone()
+            }
             _ => return,
         };
         let call_ns = self.cost.map(|cost| cost.call_ns);
         self.notes.extend(self.unrecorded.note(engine, &reason, call_ns));
-    }
-
-    /// Whether the maps of an engine name operators.
-    fn has_operators(&self, engine: &Resolved) -> bool {
-        let mut maps = self.catalog.maps().iter().filter(|map| map.name == engine.engine);
-        maps.any(|map| map.has_operators())
     }
 
     /// Brings the literals of a process's own program into memory, where an engine is probed: the path of a model often is

@@ -109,12 +109,20 @@ impl Hooks {
     /// Prepares a run of this command as `user`, by default as ourselves.
     ///
     /// # Errors
-    /// When the command's program is not one for a preloaded library, the library is missing, no folder takes its copy, or the
-    /// user may not read it.
+    /// When nothing can be preloaded into the command's program, the library is missing, no folder takes its copy, or the user
+    /// may not read it.
     pub fn prepare(command: &OsStr, user: Option<&RunAs>) -> Result<Self, HookError> {
         if let Some(reason) = target::obstacle_to_preloading(command) {
             return Err(HookError::Program(reason));
         }
+        Self::of_user(user)
+    }
+
+    /// Prepares a run of any program as `user`.
+    ///
+    /// # Errors
+    /// When the library is missing, no folder takes its copy, or the user may not read it.
+    pub(super) fn of_user(user: Option<&RunAs>) -> Result<Self, HookError> {
         let source = target_library::find(LIBRARY).ok_or(HookError::NoLibrary)?;
         let parents = parents();
         let mut last = io::Error::from(io::ErrorKind::NotFound);

@@ -6,9 +6,10 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use super::{Finding, fixes};
 use crate::{
-    caller,
+    caller::{self, RunAs},
     live::{
         device_usage,
+        hooks::Hooks,
         kernel::{ENOUGH_FILES, has_btf},
         perf_events::{PerfCounters, PerfEvent},
         privilege,
@@ -42,6 +43,16 @@ pub(super) fn other_users() -> Finding {
     let own =
         if caller::confined().is_some() { "the user's own processes" } else { "processes of the same user" };
     Finding::partial(format!("only {own} can be traced"), fixes::as_root())
+}
+
+pub(super) fn hooks() -> Finding {
+    let prepared = RunAs::sudo_caller()
+        .map_err(|error| error.to_string())
+        .and_then(|user| Hooks::of_user(user.as_ref()).map_err(|error| error.to_string()));
+    match prepared {
+        Ok(_) => Finding::present("their library can be loaded into commands"),
+        Err(reason) => Finding::absent(reason, Vec::new()),
+    }
 }
 
 pub(super) fn descriptors() -> Finding {

@@ -96,6 +96,11 @@ impl Catalog {
         }
     }
 
+    /// Whether the maps of an engine name operators.
+    pub(in crate::live) fn has_operators(&self, engine: &str) -> bool {
+        self.maps.iter().any(|map| map.name == engine && map.has_operators())
+    }
+
     /// Returns the maps, an engine's parts in their order.
     pub(in crate::live) fn maps(&self) -> &[EngineMap] {
         &self.maps

@@ -15,7 +15,7 @@ use nix::unistd::Uid;
 use super::{PLANS, PREFIX};
 
 /// Age from which on a folder belongs to no run that is about to start.
-const OLD: Duration = Duration::from_secs(60);
+const OLD: Duration = Duration::from_mins(1);
 
 /// Removes folders in `parent` that nobody uses any more.
 pub(super) fn remove(parent: &Path) {
@@ -89,7 +89,7 @@ mod tests {
     fn folders_go_that_nobody_uses() {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path();
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         let of_killed = left(parent, "nntrace-hooks-a", hour, true);
         let of_ended = left(parent, "nntrace-hooks-b", hour, false);
         let new = left(parent, "nntrace-hooks-c", Duration::ZERO, false);
