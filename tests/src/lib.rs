@@ -18,6 +18,7 @@ pub mod engines;
 pub mod express;
 pub mod figures;
 pub mod fixtures;
+pub mod hooked;
 pub mod http;
 pub mod itt;
 pub mod kernel_trace;

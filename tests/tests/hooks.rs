@@ -1,23 +1,12 @@
 //! Operators that are hooked in an engine which does not know of it: each call is a section, however it ends, and the program
 //! computes the same.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_common::{diagnostic::DiagnosticKind, layer::Tag};
-use nntrace_tests::{
-    child::Child,
-    live, native,
-    profiler::{Profiler, Run},
-    results::Results as _,
-};
+use nntrace_tests::{child::Child, hooked::Hooked, live, profiler::Profiler, results::Results as _};
 use nntrace_user::report::snapshot::Snapshot;
-use tempfile::TempDir;
 
 /// Rounds of each way.
 const ROUNDS: u64 = 300;
@@ -59,82 +48,6 @@ const WAYS: [Way; 7] = [
     // One in itself counts once.
     Way { name: "recursion", sections: &[("LR_PE", "run", 1), ("LC_PE", "again", 1)] },
 ];
-
-/// Built engine, with the programs that call it.
-struct Hooked {
-    folder: TempDir,
-}
-
-impl Hooked {
-    fn build() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let source = |name: &str| native::source("hooked").join(name);
-        let at = |name: &str| folder.path().join(name);
-        let library =
-            ["c++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wno-pedantic"];
-        native::compile(&library, &[&source("engine.cc")], &at("libengine.so"))?;
-        let search = format!("-L{}", folder.path().display());
-        let linked = ["c++", "-std=c++17", "-O2", "-Wno-pedantic", &search, "-lengine", "-Wl,-rpath,$ORIGIN"];
-        native::compile(&linked, &[&source("calls.cc")], &at("linked"))?;
-        // The folder of the engine is known to the program alone, not to the library that stands in front of dlopen.
-        let loads = [
-            "c++",
-            "-std=c++17",
-            "-O2",
-            "-Wno-pedantic",
-            "-DLOADS",
-            "-ldl",
-            "-Wl,--enable-new-dtags,-rpath,$ORIGIN",
-        ];
-        native::compile(&loads, &[&source("calls.cc")], &at("loads"))?;
-        fs::copy(source("engine.toml"), at("engine.toml"))?;
-        Ok(Self { folder })
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn words(&self, program: &str, way: &str, rounds: u64) -> [PathBuf; 3] {
-        [self.at(program), way.into(), rounds.to_string().into()]
-    }
-
-    /// Returns what a program prints without a profiler.
-    fn plain(&self, program: &str, way: &str, rounds: u64) -> Result<String> {
-        let [path, words @ ..] = self.words(program, way, rounds);
-        Ok(Child::run(Command::new(path).args(words))?.expect_code(0)?.text())
-    }
-
-    /// Profiles a program with these options; it is to print what it prints without a profiler.
-    fn profile(&self, options: &[&str], program: &str, way: &str, rounds: u64) -> Result<Snapshot> {
-        let plain = self.plain(program, way, rounds)?;
-        let profiler = Profiler::new()?.args(options).arg_map(&self.at("engine.toml"));
-        let Run { snapshot, ended } = profiler.launch(self.words(program, way, rounds))?;
-        let text = ended.expect_code(0)?.text();
-        ensure!(text == plain, "{program} {way}: printed {text}, and without a profiler {plain}");
-        Ok(snapshot)
-    }
-
-    fn hooked(&self, program: &str, way: &str, rounds: u64) -> Result<Snapshot> {
-        let snapshot = self.profile(&["--hooks"], program, way, rounds)?;
-        let [engine] = &snapshot.source.engines[..] else {
-            anyhow::bail!("{program} {way}: engines: {:?}; {:?}", snapshot.source.engines, snapshot.notes)
-        };
-        ensure!(engine.hooked >= 12, "{engine:?}");
-        Ok(snapshot)
-    }
-}
-
-/// Options that a map is added to.
-trait WithMap {
-    fn arg_map(self, map: &Path) -> Self;
-}
-
-impl WithMap for Profiler {
-    fn arg_map(self, map: &Path) -> Self {
-        self.args([Path::new("--map"), map])
-    }
-}
 
 /// Name of the time that a thread waits until its lane is read.
 const WAITING: &str = "waiting for nntrace-bpf";

@@ -10,6 +10,7 @@ mod idle;
 mod lttng;
 pub mod machine;
 mod marks;
+mod operators;
 mod over_time;
 pub mod pairs;
 mod ping_pong;
@@ -93,14 +94,23 @@ enum What {
     Collector,
     /// The time until the first results
     Start,
+    /// Operators of real engines, which are fetched first
+    Operators,
     /// Recordings, and reading them
     Recording,
 }
 
 impl What {
     /// Measurements that need root's rights, in their order.
-    const AS_ROOT: [Self; 6] =
-        [Self::Marks, Self::Express, Self::Idle, Self::Collector, Self::Start, Self::Recording];
+    const AS_ROOT: [Self; 7] = [
+        Self::Marks,
+        Self::Express,
+        Self::Idle,
+        Self::Collector,
+        Self::Start,
+        Self::Operators,
+        Self::Recording,
+    ];
 
     fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -202,6 +212,9 @@ impl Bench {
         }
         if self.wants(What::Start) {
             tables.add(&start::measure(self.rounds)?);
+        }
+        if self.wants(What::Operators) {
+            tables.add(&operators::measure(self.rounds.div_ceil(3))?);
         }
         if self.wants(What::Recording) {
             tables.add(&recording::measure(self.rounds.div_ceil(3))?);

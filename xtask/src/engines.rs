@@ -234,6 +234,11 @@ pub fn perfetto() -> Result<PathBuf> {
     found.with_context(|| format!("{} has no user interface any more", versions.display()))
 }
 
+/// Returns the path of a model of many small operators; it is made if it is missing.
+pub fn chain() -> Result<PathBuf> {
+    models::model("chain", Size::Tiny)
+}
+
 /// Returns the engine of a name.
 pub fn named(name: &str) -> Result<&'static Engine, String> {
     ENGINES.iter().find(|engine| engine.name == name).ok_or_else(|| {

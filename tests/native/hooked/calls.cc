@@ -238,13 +238,20 @@ int64_t executes(int64_t rounds) {
     return -1;
 }
 
+/* The same after a line, with the engine loaded before. */
+int64_t waits(int64_t rounds) {
+    std::puts("ready");
+    std::fflush(stdout);
+    return std::getchar() == EOF ? -1 : counts(rounds);
+}
+
 const struct {
     const char *name;
     int64_t (*function)(int64_t rounds);
 } ways[] = {{"counts", counts}, {"throws", throws},       {"jumps", jumps},         {"threads", threads},
             {"names", names},   {"constants", constants}, {"results", results},     {"walks", walks},
             {"forks", forks},   {"reloads", reloads},     {"recursion", recursion},
-            {"executes", executes}, {"many", many}};
+            {"executes", executes}, {"many", many}, {"waits", waits}};
 
 }  // namespace
 
