@@ -148,6 +148,7 @@ mod tests {
         "strcmp",
         "strlen",
         "strncmp",
+        "strstr",
         "strtoull",
         "syscall",
         "sysconf",
