@@ -26,8 +26,8 @@ pub struct EngineSelection {
 
     /// Detail of engines: run, or op for operators too; default: run, and the operators that hooks mark
     ///
-    /// Operators of a command are marked by hooks, which cost tens of ns each (docs/hooks.md). Operators that hooks do not reach are
-    /// probed with op only, as a probe costs microseconds.
+    /// Hooks mark the operators of a command for tens of ns each (docs/hooks.md). Operators that they do not reach are recorded
+    /// with op only, by probes that take microseconds each.
     #[arg(long = "engine-level", value_enum, value_name = "LEVEL", help_heading = MARKS, hide_possible_values = true,
           hide_short_help = true)]
     pub engine_level: Option<Level>,
