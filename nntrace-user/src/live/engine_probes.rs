@@ -34,6 +34,7 @@ use super::{
         probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
+    hooks::Hooks,
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
@@ -103,6 +104,11 @@ impl EngineProbes {
     /// When the kernel refuses.
     pub(crate) fn take_lanes(&mut self, kernel: &mut Kernel) -> Result<(), KernelError> {
         self.hooking.take_lanes(kernel)
+    }
+
+    /// Folder of the hooks of this run, which the targets load their library from.
+    pub(crate) fn hooks_folder(&self) -> Option<&Path> {
+        self.operators.hooks().map(Hooks::folder)
     }
 
     /// Whether a file is the library of the hooks, of this run or of another one.

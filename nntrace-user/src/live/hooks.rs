@@ -149,6 +149,11 @@ impl Hooks {
         [(PRELOAD.into(), preload), (VARIABLE.into(), self.0.plans.clone().into())]
     }
 
+    /// Folder of this run's copy of the library, and of the plans.
+    pub(super) fn folder(&self) -> &Path {
+        self.0.folder.path()
+    }
+
     /// Path of this run's copy of the library.
     pub(super) fn library(&self) -> &Path {
         &self.0.library

@@ -29,18 +29,21 @@ const DELETED: &[u8] = b" (deleted)";
 pub(super) struct FileFollower {
     observer: FileObserver,
     proc: PathBuf,
+    /// Folder of files that are there for the profiler, and of which nothing is passed on.
+    ours: Option<PathBuf>,
 }
 
 impl FileFollower {
-    pub(super) fn new(observer: FileObserver) -> Self {
-        Self { observer, proc: PathBuf::from("/proc") }
+    /// Creates a follower that passes on all files but those in the folder `ours`.
+    pub(super) fn new(observer: FileObserver, ours: Option<&Path>) -> Self {
+        Self { observer, proc: PathBuf::from("/proc"), ours: ours.map(Path::to_owned) }
     }
 
     /// Takes a report from the ring; one that no program of this version writes is left out.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         if let Some(report) = Report::decode(bytes) {
             let file = self.opened(&report);
-            self.observer.file(file);
+            self.pass_on(file);
         }
     }
 
@@ -63,7 +66,7 @@ impl FileFollower {
             .collect();
         for (path, is_executable) in paths {
             let reached_by = self.reached_by(pid, 0, &path);
-            self.observer.file(OpenedFile {
+            self.pass_on(OpenedFile {
                 pid,
                 tid: pid,
                 time,
@@ -71,6 +74,15 @@ impl FileFollower {
                 is_executable,
                 ..without_call(FileUse::Mapped, path)
             });
+        }
+    }
+
+    fn pass_on(&mut self, file: OpenedFile) {
+        let path = file.path.as_ref().or(file.given.as_ref());
+        let is_ours =
+            path.is_some_and(|path| self.ours.as_ref().is_some_and(|folder| path.starts_with(folder)));
+        if !is_ours {
+            self.observer.file(file);
         }
     }
 

@@ -329,7 +329,7 @@ impl Session {
     /// kernel side that is loaded to report them.
     pub fn follow_files(&mut self, observer: FileObserver) {
         match self.kernel.attach_files() {
-            Ok(()) => self.files = Some(FileFollower::new(observer)),
+            Ok(()) => self.files = Some(FileFollower::new(observer, self.engines.hooks_folder())),
             Err(error) => {
                 self.notes.push(format!("the files that the targets open are not recorded: {error}"));
             }

@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub paused: bool,
     /// The view in front.
     pub view: View,
+    /// Whether a key was pressed: from then on the view is the user's choice.
+    was_touched: bool,
     /// Overlay on the view.
     pub overlay: Option<Overlay>,
     /// First line of the overlay that is seen.
@@ -77,6 +79,10 @@ impl State {
         let before = before.filter(|_| health.ended.is_none());
         let added = before.map(|before| Added::since(&before.snapshot, &snapshot)).unwrap_or_default();
         let sample = Sample { snapshot, health, added };
+        let has_operators = sample.snapshot.source.engines.iter().any(|engine| engine.hooked > 0);
+        if has_operators && !self.was_touched {
+            self.view = View::Functions;
+        }
         if self.paused && self.shown.is_some() {
             self.pending = Some(sample);
         } else {
@@ -229,6 +235,7 @@ impl State {
         if key.kind == KeyEventKind::Release {
             return Flow::Continue;
         }
+        self.was_touched = true;
         self.message = None;
         if self.type_key(key) {
             return Flow::Continue;

@@ -17,7 +17,10 @@ use super::{
     actions::{Action, Travel},
     keys::BINDINGS,
 };
-use crate::report::{probe_share, snapshot::Snapshot};
+use crate::{
+    model::run_facts::ProbedEngine,
+    report::{probe_share, snapshot::Snapshot},
+};
 
 fn app(snapshot: Snapshot, health: Health) -> App {
     let mut app = App::with_theme(Theme::new(true));
@@ -251,6 +254,32 @@ fn an_interval_that_was_changed_is_shown_and_a_replay_has_none() {
     app.update(sample::snapshot(1), with(None));
     press(&mut app, "+");
     assert_eq!(app.state.message.as_deref(), Some("+ does nothing here; ? lists the keys"));
+}
+
+#[test]
+fn operators_come_in_front_until_a_key_is_pressed() {
+    let engine = |hooked| ProbedEngine {
+        engine: "engine".into(),
+        about: "Engine".into(),
+        version: None,
+        file: "/lib/libengine.so".into(),
+        functions: 2,
+        hooked,
+    };
+    let mut app = usual();
+    assert_eq!(app.state.view, View::Phases);
+    let with = |hooked| {
+        let mut snapshot = sample::snapshot(1);
+        snapshot.source.engines.push(engine(hooked));
+        snapshot
+    };
+    app.update(with(0), sample::health());
+    assert_eq!(app.state.view, View::Phases);
+    app.update(with(7), sample::health());
+    assert_eq!(app.state.view, View::Functions);
+    press(&mut app, "1");
+    app.update(with(7), sample::health());
+    assert_eq!(app.state.view, View::Phases);
 }
 
 #[test]

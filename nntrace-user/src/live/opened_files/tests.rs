@@ -41,7 +41,7 @@ impl Fake {
 
     fn take(&self, record: FileRecord, given: &[u8], names: &[&str]) -> OpenedFile {
         let kept = Kept::default();
-        let mut follower = FileFollower::new(FileObserver::new(kept.clone()));
+        let mut follower = FileFollower::new(FileObserver::new(kept.clone()), None);
         follower.proc = self.dir.path().to_owned();
         follower.take(&report(record, given, names));
         kept.0.take().pop().unwrap()
@@ -94,6 +94,21 @@ fn names_of_the_kernel_are_the_path() {
     let file = fake.take(nameless, b"/tmp", &["#123", "tmp"]);
     assert_eq!(file.path.as_deref(), Some(Path::new("/tmp")));
     assert_eq!(fake.take(of_file, b"/", &[]).path.as_deref(), Some(Path::new("/")));
+}
+
+#[test]
+fn files_of_the_profiler_are_not_passed_on() {
+    let fake = Fake::new();
+    let kept = Kept::default();
+    let mut follower = FileFollower::new(FileObserver::new(kept.clone()), Some(Path::new("/var/lib/hooks")));
+    follower.proc = fake.dir.path().to_owned();
+    let missing = FileRecord { result: -libc::ENOENT, ..OPENAT };
+    for path in ["/var/lib/hooks/plans/1", "/var/lib/hooks/library", "/var/lib/hooks-of-others"] {
+        follower.take(&report(missing, path.as_bytes(), &[]));
+    }
+    let passed_on = kept.0.take();
+    assert_eq!(passed_on.len(), 1);
+    assert_eq!(passed_on[0].path.as_deref(), Some(Path::new("/var/lib/hooks-of-others")));
 }
 
 #[test]
