@@ -14,7 +14,6 @@ use nntrace_tests::{
     hooked::Hooked,
     live, native,
     profiler::{Profiler, Run},
-    results::Results as _,
 };
 use nntrace_user::report::snapshot::Snapshot;
 
@@ -176,5 +175,57 @@ fn a_process_that_already_runs_is_told_of_probes() -> Result<()> {
     let Run { snapshot, .. } = profiler.finish()?;
     let notes = unrecorded(&snapshot);
     ensure!(notes.len() == 1 && notes[0].contains("already runs"), "{:?}", snapshot.notes);
+    Ok(())
+}
+
+#[test]
+fn a_program_under_a_filter_makes_no_system_call_that_is_not_its_own() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("confined");
+    native::compile(&["cc"], &[&native::source("confined.c")], &program)?;
+    let words = [&program, Path::new("/bin/echo"), Path::new("unharmed")];
+    let plain = Child::run(Command::new(words[0]).args(&words[1..]))?.expect_code(0)?.text();
+    let Run { ended, .. } = Profiler::new()?.launch(words)?;
+    ensure!(ended.expect_code(0)?.text() == plain);
+    Ok(())
+}
+
+#[test]
+fn children_that_are_forked_while_a_library_is_loaded_find_functions() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("forks");
+    native::compile(
+        &["cc", "-D_GNU_SOURCE", "-pthread"],
+        &[&native::source("forks_while_loading.c")],
+        &program,
+    )?;
+    let library = engine.at("libengine.so");
+    let Run { ended, .. } = Profiler::new()?.launch([&program, &library, Path::new("300")])?;
+    ensure!(ended.expect_code(0)?.text().trim() == "hung: 0");
+    Ok(())
+}
+
+#[test]
+fn a_profiler_that_is_stopped_holds_nobody_up() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let script =
+        "echo ready; read line; for at in 1 2 3 4 5 6 7 8; do cp /bin/true $0/$at; $0/$at; done; echo done";
+    let folder = tempfile::tempdir()?;
+    let output = Profiler::new()?;
+    let file = format!("--json={}", output.folder().join("result.json").display());
+    let mut profiler = Profiler::new()?.args([&file, "--", "sh", "-c", script]).args([folder.path()]);
+    let mut profiler = Child::start(profiler.command())?;
+    profiler.lines(1)?;
+    profiler.signal(Signal::SIGSTOP)?;
+    let begin = Instant::now();
+    profiler.send_line("go on")?;
+    profiler.lines(2)?;
+    let took = begin.elapsed();
+    profiler.signal(Signal::SIGCONT)?;
+    profiler.wait()?.expect_code(0)?;
+    ensure!(took < Duration::from_secs(2), "eight programs took {took:?}");
     Ok(())
 }

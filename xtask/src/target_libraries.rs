@@ -120,13 +120,13 @@ mod tests {
     /// Exported symbols of each library.
     const EXPORTED: [&[&str]; ALL.len()] = [
         &["__itt_api_init", "nntrace_itt_collector"],
-        &["__libc_start_main", "dlopen", "dlsym", "nntrace_hooks_library"],
+        &["__libc_start_main", "dlclose", "dlopen", "dlsym", "nntrace_hooks_library"],
     ];
     /// Libraries that each needs.
     const NEEDED: [&[&str]; ALL.len()] = [&["[libc.so.6]"], &[]];
     /// Functions that the library of the hooks takes from its program's C library, glibc of any age or musl, beside those that
     /// compilers add.
-    const TAKEN: [&str; 24] = [
+    const TAKEN: [&str; 27] = [
         "__cxa_atexit",
         "__errno_location",
         "clock_gettime",
@@ -148,6 +148,8 @@ mod tests {
         "strcmp",
         "strlen",
         "strncmp",
+        "strrchr",
+        "strspn",
         "strstr",
         "strtoull",
         "syscall",

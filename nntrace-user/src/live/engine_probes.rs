@@ -167,6 +167,11 @@ impl EngineProbes {
         self.notes.extend(objects.iter().filter_map(|object| self.hooking.answer(object)));
     }
 
+    /// Says whether files are being examined, for which processes wait.
+    pub(crate) fn set_busy(&self, is_busy: bool) {
+        self.hooking.set_busy(is_busy);
+    }
+
     /// Ends the hooking of processes; those that live on keep the library that they have loaded.
     pub(crate) fn end_hooking(&mut self) {
         self.hooking.end();

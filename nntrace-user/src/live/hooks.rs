@@ -13,13 +13,14 @@ mod leftovers;
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::{self, File, Permissions},
+    fs::{self, File, OpenOptions, Permissions},
     io,
     os::unix::{
         ffi::OsStrExt as _,
-        fs::{MetadataExt as _, PermissionsExt as _},
+        fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
+    process,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -43,12 +44,15 @@ use crate::caller::RunAs;
 const LIBRARY: &str = "libnntrace-hooks.so";
 /// Symbol that only this library exports.
 const SYMBOL: &str = "nntrace_hooks_library";
-/// Variable by which it finds the plans.
-const VARIABLE: &str = "NNTRACE_HOOKS";
 /// First part of the name of a run's folder.
 const PREFIX: &str = "nntrace-hooks-";
-/// Name of the plans' folder, in that of the run.
+/// Name of the plans' folder, in that of the run, beside the library.
 const PLANS: &str = "plans";
+/// Names of files beside the plans: one with the profiler's process id, and one that is there while files are being examined.
+const PROFILER: &str = "profiler";
+const BUSY: &str = "busy";
+/// Name of the file that is locked while the run lasts, and that only its owner can open.
+const LOCK: &str = "lock";
 /// Variable by which the loader finds libraries to load before a program.
 const PRELOAD: &str = "LD_PRELOAD";
 /// Folders that are tried for the copy by root.
@@ -100,7 +104,7 @@ struct Files {
     id: ObjectId,
     /// Folder of the plans, locked: the library waits for plans only while the lock is held.
     plans: PathBuf,
-    _lock: File,
+    _locks: [File; 2],
     /// Whether the library stays when the run ends.
     is_kept: AtomicBool,
 }
@@ -138,15 +142,15 @@ impl Hooks {
         }
     }
 
-    /// Returns the variables of the command: the library comes after what is preloaded already.
+    /// Returns the variable of the command: the library comes after what is preloaded already.
     #[must_use]
-    pub fn variables(&self) -> [(OsString, OsString); 2] {
+    pub fn variable(&self) -> (OsString, OsString) {
         let mut preload = env::var_os(PRELOAD).unwrap_or_default();
         if !preload.is_empty() {
             preload.push(":");
         }
         preload.push(self.library());
-        [(PRELOAD.into(), preload), (VARIABLE.into(), self.0.plans.clone().into())]
+        (PRELOAD.into(), preload)
     }
 
     /// Folder of this run's copy of the library, and of the plans.
@@ -164,17 +168,12 @@ impl Hooks {
         self.0.id
     }
 
-    /// Whether a process that begins with this environment loads the library, and finds the plans.
+    /// Whether a process that begins with this environment loads the library.
     pub(super) fn is_in(&self, environment: &[u8]) -> bool {
-        let value = |name: &str| {
-            environment
-                .split(|&byte| byte == 0)
-                .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-                .unwrap_or_default()
-        };
         let library = self.library().as_os_str().as_bytes();
-        value(VARIABLE) == self.0.plans.as_os_str().as_bytes()
-            && value(PRELOAD).split(|byte| b": ".contains(byte)).any(|path| path == library)
+        let mut entries = environment.split(|&byte| byte == 0);
+        let preloaded = entries.find_map(|entry| entry.strip_prefix(PRELOAD.as_bytes())?.strip_prefix(b"="));
+        preloaded.unwrap_or_default().split(|byte| b": ".contains(byte)).any(|path| path == library)
     }
 
     /// Says that a file is being examined: whoever has loaded it waits longer for its plan.
@@ -208,6 +207,13 @@ impl Hooks {
 
     fn unpublished(&self, object: ObjectId) -> PathBuf {
         self.0.plans.join(plan_name(object)).with_extension("new")
+    }
+
+    /// Says whether files are being examined: whoever has loaded others meanwhile waits longer, too.
+    pub(super) fn set_busy(&self, is_busy: bool) {
+        let path = self.0.plans.join(BUSY);
+        // Without it the library waits for a shorter time.
+        let _ = if is_busy { File::create(path).map(drop) } else { fs::remove_file(path) };
     }
 
     /// Removes all plans, for which nobody waits from then on.
@@ -272,9 +278,16 @@ impl Files {
         let plans = folder.path().join(PLANS);
         fs::create_dir(&plans)?;
         fs::set_permissions(&plans, Permissions::from_mode(0o755))?;
-        let lock = File::open(&plans)?;
-        lock.try_lock().map_err(io::Error::from)?;
-        Ok(Self { folder, library, id, plans, _lock: lock, is_kept: AtomicBool::new(false) })
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create_new(true).mode(0o600).open(folder.path().join(LOCK))?;
+        let locks = [lock, File::open(&plans)?];
+        for lock in &locks {
+            lock.try_lock().map_err(io::Error::from)?;
+        }
+        let profiler = plans.join(PROFILER);
+        fs::write(&profiler, process::id().to_string())?;
+        fs::set_permissions(&profiler, Permissions::from_mode(0o644))?;
+        Ok(Self { folder, library, id, plans, _locks: locks, is_kept: AtomicBool::new(false) })
     }
 }
 
@@ -312,13 +325,9 @@ mod tests {
     fn a_process_has_the_library_that_its_environment_names() {
         let (hooks, _parent) = hooks();
         let library = hooks.library().to_str().unwrap();
-        let folder = hooks.0.plans.to_str().unwrap();
-        let of = |preload: &str, plans: &str| {
-            format!("A=b\0LD_PRELOAD={preload}\0NNTRACE_HOOKS={plans}\0").into_bytes()
-        };
-        assert!(hooks.is_in(&of(library, folder)));
-        assert!(hooks.is_in(&of(&format!("/lib/other.so:{library}"), folder)));
-        assert!(!hooks.is_in(&of("/lib/other.so", folder)) && !hooks.is_in(&of(library, "/elsewhere")));
+        let of = |preload: &str| format!("A=b\0LD_PRELOAD={preload}\0").into_bytes();
+        assert!(hooks.is_in(&of(library)) && hooks.is_in(&of(&format!("/lib/other.so:{library}"))));
+        assert!(!hooks.is_in(&of("/lib/other.so")));
         assert!(!hooks.is_in(b"") && !is_library(hooks.library()));
     }
 

@@ -42,6 +42,8 @@ pub(crate) enum MissedSince {
 pub(crate) struct Probes {
     specs: Vec<SymbolSpec>,
     placement: Placement,
+    /// Library of our own that targets have loaded: its functions are none of theirs.
+    own_library: Option<ObjectId>,
     searched: HashSet<ObjectId>,
     attached: HashSet<(ObjectId, u64)>,
     /// Loaders that were met, and whether their notifications are probed.
@@ -68,12 +70,13 @@ pub(crate) struct Mapped {
 }
 
 impl Probes {
-    /// Creates the state for these functions, without any probe.
+    /// Creates the state for these functions, without any probe; `own_library` is one of ours that targets load.
     #[must_use]
-    pub(crate) fn new(specs: Vec<SymbolSpec>, placement: Placement) -> Self {
+    pub(crate) fn new(specs: Vec<SymbolSpec>, placement: Placement, own_library: Option<ObjectId>) -> Self {
         Self {
             specs,
             placement,
+            own_library,
             searched: HashSet::new(),
             attached: HashSet::new(),
             loaders: HashMap::new(),
@@ -112,6 +115,11 @@ impl Probes {
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
         let mapped = objects.objects;
         new.objects.extend(mapped.iter().filter(|object| self.searched.insert(object.id)).cloned());
+        if let Some(own) = new.objects.iter().position(|object| Some(object.id) == self.own_library) {
+            let own = Objects { objects: vec![new.objects.remove(own)], failed: Vec::new() };
+            // Its lanes are taken in all processes as it is.
+            self.probe_found(kernel, &SearchReport::of(&own, &self.specs));
+        }
         let files = self.search(kernel, &new);
         if !kernel.waits_for_pages() && (last_look.is_none() || missed != MissedSince::SinceLastLook) {
             self.touch_literals(processes, pid, &mapped);
@@ -178,7 +186,7 @@ impl Probes {
 
     /// Prepares for functions in libraries that are loaded later, if none was found yet and a loader is probed.
     pub(crate) fn expect_libraries(&self, kernel: &mut Kernel) {
-        if self.attached.is_empty() && self.loaders.values().any(|&tells| tells) {
+        if !self.has_attached() && self.loaders.values().any(|&tells| tells) {
             kernel.expect_functions(&self.specs);
         }
     }
@@ -223,6 +231,13 @@ impl Probes {
             ));
         }
         self.failures.append(&mut found.notes);
+        let files = self.probe_found(kernel, &found);
+        self.report.merge(found);
+        files
+    }
+
+    /// Probes functions that were found; returns the files that have any.
+    fn probe_found(&mut self, kernel: &mut Kernel, found: &SearchReport) -> Vec<String> {
         let mut files = Vec::new();
         for function in &found.functions {
             if !self.attached.insert((function.object, function.found.offset)) {
@@ -242,8 +257,12 @@ impl Probes {
                 }
             }
         }
-        self.report.merge(found);
         files
+    }
+
+    /// Whether a function of the targets is probed.
+    fn has_attached(&self) -> bool {
+        self.attached.iter().any(|(object, _)| Some(*object) != self.own_library)
     }
 
     fn attach(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> Result<(), KernelError> {
@@ -368,7 +387,7 @@ impl Probes {
     #[must_use]
     pub(crate) fn nothing_found(&self, target: &str, engines: Option<&str>) -> Option<String> {
         let nothing = || self.refusal.clone().unwrap_or_else(|| self.report.nothing_found(target, engines));
-        self.attached.is_empty().then(nothing)
+        (!self.has_attached()).then(nothing)
     }
 
     /// Takes the messages on failures since the last call.

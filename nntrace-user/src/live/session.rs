@@ -258,7 +258,7 @@ impl Session {
             kernel.attach_writes()?;
         }
         let symbols = if options.marks == MarkSource::Functions { options.symbols } else { Vec::new() };
-        let mut probes = Probes::new(symbols, options.placement);
+        let mut probes = Probes::new(symbols, options.placement, options.engines.own_library());
         let mut engines = EngineProbes::new(&options.engines, emit_begins)?;
         for library in &options.libraries {
             match Object::at(library) {

@@ -107,6 +107,13 @@ impl Hooking {
         })
     }
 
+    /// Says whether files are being examined.
+    pub(super) fn set_busy(&self, is_busy: bool) {
+        if let Some(hooks) = &self.hooks {
+            hooks.set_busy(is_busy);
+        }
+    }
+
     /// Ends the hooking of processes.
     pub(super) fn end(&mut self) {
         if let Some(hooks) = &self.hooks {
@@ -152,12 +159,13 @@ impl Hooking {
         let planned = objects.iter().find(|object| self.planned.contains(&object.id))?;
         let has_library = objects.iter().any(|object| self.is_library(object.id))
             || (is_program(process, planned.id) && will_have_library(hooks, process));
+        let has_library = has_library && !is_filtered(&process.processes.dir(process.pid));
         if self.without.len() >= MOST_NOTES || has_library || !self.without.insert(process.pid) {
             return None;
         }
         Some(format!(
-            "operators of {} in process {} are not recorded: it has not loaded {} (statically linked, setuid, or started without \
-             LD_PRELOAD or NNTRACE_HOOKS); --no-hooks --engine-level op records them by probes",
+            "operators of {} in process {} are not recorded: it has not loaded {}, or may not use it (statically linked, setuid, \
+             started without LD_PRELOAD, or under a seccomp filter); --no-hooks --engine-level op records them by probes",
             planned.display_path.display(),
             process.pid,
             hooks.library().display()
@@ -175,6 +183,12 @@ fn will_have_library(hooks: &Hooks, Mapping { processes, pid, .. }: Mapping<'_>)
     let folder = processes.dir(pid);
     let environment = fs::read(folder.join("environ")).unwrap_or_default();
     hooks.is_in(&environment) && has_interpreter(&folder.join("exe")) && !is_secure(&folder)
+}
+
+/// Whether a process, by its folder, runs under a seccomp filter: the library does nothing there.
+fn is_filtered(folder: &Path) -> bool {
+    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() != "0"))
 }
 
 fn is_secure(folder: &Path) -> bool {

@@ -14,6 +14,7 @@ use crate::{
             probe::Level,
         },
         hooks::Hooks,
+        target::ObjectId,
     },
     small_file,
 };
@@ -92,6 +93,11 @@ pub enum EngineError {
 }
 
 impl EngineOptions {
+    /// Returns the identity of the library that targets load for the hooks.
+    pub(crate) fn own_library(&self) -> Option<ObjectId> {
+        self.operators.hooks().map(Hooks::id)
+    }
+
     /// Reads the maps; returns the engines, and remarks on entries of maps that are left out.
     pub(super) fn catalog(&self) -> Result<(Catalog, Vec<String>), EngineError> {
         let mut catalog = Catalog::compiled_in();

@@ -17,6 +17,8 @@ pub(super) struct LeftOut {
 
 /// Processes that are counted at most.
 const MOST_PROCESSES: usize = 10_000;
+/// Processes that notes of a kind name at most.
+const MOST_NOTES: usize = 5;
 
 impl LeftOut {
     /// Takes the number of sections that a process has left out so far.
@@ -42,34 +44,44 @@ impl LeftOut {
 
     /// Returns notes on what is missing.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        let sections = self.sections.iter().map(|(pid, count)| {
+        let sections = notes(&self.sections, |pid, count| {
             format!(
                 "at least {} in process {pid} {} not recorded: a thread got its lane too late, or filled it faster than it was \
                  read; --no-hooks --engine-level op probes operators instead",
-                counted(*count, "operator call"),
-                one_or_many(*count, "was", "were")
+                counted(count, "operator call"),
+                one_or_many(count, "was", "were")
             )
         });
-        let words = self.words.iter().map(|(pid, count)| {
+        let words = notes(&self.words, |pid, count| {
             format!(
                 "{count} {} in process {pid} could not be replaced, so calls through {} are not recorded; --no-hooks --engine-level op \
                  probes operators instead",
-                one_or_many(*count, "pointer to an operator", "pointers to operators"),
-                one_or_many(*count, "it", "them")
+                one_or_many(count, "pointer to an operator", "pointers to operators"),
+                one_or_many(count, "it", "them")
             )
         });
-        let files = self.files.iter().map(|(pid, count)| {
+        let files = notes(&self.files, |pid, count| {
             format!(
                 "process {pid} ran on before {} that it had loaded {} examined: what an engine did in {} may be missing; run it again, \
                  or name {} with --lib",
-                counted(*count, "file"),
-                one_or_many(*count, "was", "were"),
-                one_or_many(*count, "it", "them"),
-                one_or_many(*count, "it", "the engine's"),
+                counted(count, "file"),
+                one_or_many(count, "was", "were"),
+                one_or_many(count, "it", "them"),
+                one_or_many(count, "it", "the engine's"),
             )
         });
         sections.chain(words).chain(files)
     }
+}
+
+/// Returns the notes on the first processes, and one on how many more there are.
+fn notes(counts: &BTreeMap<u32, u64>, note: impl Fn(u32, u64) -> String) -> impl Iterator<Item = String> {
+    let more = counts.len().saturating_sub(MOST_NOTES);
+    let rest = (more > 0).then(|| {
+        format!("the same is so in {more} more {}", one_or_many(more as u64, "process", "processes"))
+    });
+    let first: Vec<String> = counts.iter().take(MOST_NOTES).map(|(pid, count)| note(*pid, *count)).collect();
+    first.into_iter().chain(rest)
 }
 
 /// Updates the count of a process, if there is room for it.

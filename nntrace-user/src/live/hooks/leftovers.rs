@@ -5,14 +5,14 @@ use std::{
     fs::{self, File},
     io,
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use memchr::memmem;
 use nix::unistd::Uid;
 
-use super::{PLANS, PREFIX};
+use super::{LOCK, PREFIX};
 
 /// Age from which on a folder belongs to no run that is about to start.
 const OLD: Duration = Duration::from_mins(1);
@@ -38,38 +38,39 @@ fn is_unused(path: &Path) -> io::Result<bool> {
     if !metadata.is_dir() || metadata.uid() != Uid::effective().as_raw() || !is_old {
         return Ok(false);
     }
-    let is_locked = match File::open(path.join(PLANS)) {
-        Ok(plans) => plans.try_lock_shared().is_err(),
-        // The run has ended.
+    let is_locked = match File::open(path.join(LOCK)) {
+        Ok(lock) => lock.try_lock_shared().is_err(),
+        // It was killed before it had made it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(error),
     };
-    Ok(!is_locked && !is_in_an_environment(path.as_os_str().as_bytes()))
+    Ok(!is_locked && !is_used(path.as_os_str().as_bytes()))
 }
 
-/// Whether the environment of any process contains a path. Those of other users are none of ours.
-fn is_in_an_environment(path: &[u8]) -> bool {
+/// Whether any process has a path in its environment, or maps a file in it: a process may write over its environment.
+fn is_used(path: &[u8]) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let environments = processes.filter_map(|process| fs::read(process.path().join("environ")).ok());
-    environments.into_iter().any(|environment| memmem::find(&environment, path).is_some())
+    let names_it = |file: PathBuf| fs::read(file).is_ok_and(|text| memmem::find(&text, path).is_some());
+    processes
+        .map(|process| process.path())
+        .any(|process| names_it(process.join("environ")) || names_it(process.join("maps")))
 }
 
 #[cfg(test)]
 mod tests {
     use std::{
-        path::PathBuf,
         process::{Child, Command},
         time::SystemTime,
     };
 
     use super::*;
 
-    /// A folder as a run leaves it: of this age, with plans or without.
-    fn left(parent: &Path, name: &str, age: Duration, has_plans: bool) -> PathBuf {
+    /// A folder as a run leaves it: of this age, with a lock or without.
+    fn left(parent: &Path, name: &str, age: Duration, has_lock: bool) -> PathBuf {
         let folder = parent.join(name);
         fs::create_dir(&folder).unwrap();
-        if has_plans {
-            fs::create_dir(folder.join(PLANS)).unwrap();
+        if has_lock {
+            fs::write(folder.join(LOCK), "").unwrap();
         }
         File::open(&folder).unwrap().set_modified(SystemTime::now() - age).unwrap();
         folder
@@ -95,17 +96,23 @@ mod tests {
         let new = left(parent, "nntrace-hooks-c", Duration::ZERO, false);
         let other = left(parent, "other", hour, false);
         let locked = left(parent, "nntrace-hooks-d", hour, true);
-        let lock = File::open(locked.join(PLANS)).unwrap();
+        let lock = File::open(locked.join(LOCK)).unwrap();
         lock.lock().unwrap();
         let named = left(parent, "nntrace-hooks-e", hour, false);
+        // A process that has written over its environment still maps the library.
+        let mapped = left(parent, "nntrace-hooks-f", hour, false);
+        let program = mapped.join("sleep");
+        fs::copy("/bin/sleep", &program).unwrap();
+        File::open(&mapped).unwrap().set_modified(SystemTime::now() - hour).unwrap();
+        let running = Sleeper(Command::new(&program).arg("60").env_clear().spawn().unwrap());
         let mut sleep = Command::new("sleep");
         let library = named.join("library");
         let sleeper = Sleeper(sleep.arg("60").env("NNTRACE_TEST", &library).spawn().unwrap());
         remove(parent);
         assert!(!of_killed.exists() && !of_ended.exists());
-        assert!(new.exists() && other.exists() && locked.exists() && named.exists());
-        drop((lock, sleeper));
+        assert!([new, other].iter().chain([&locked, &named, &mapped]).all(|folder| folder.exists()));
+        drop((lock, sleeper, running));
         remove(parent);
-        assert!(!locked.exists() && !named.exists());
+        assert!(![locked, named, mapped].iter().any(|folder| folder.exists()));
     }
 }

@@ -125,8 +125,17 @@ impl Session {
     /// is that of the first notification.
     pub(super) fn on_process_events(&mut self, mut events: Vec<Record>) {
         events.sort_by_key(Record::time);
+        if events.is_empty() {
+            return;
+        }
+        self.engines.set_busy(true);
+        self.act_on(&events);
+        self.engines.set_busy(false);
+    }
+
+    fn act_on(&mut self, events: &[Record]) {
         let _answer = self.stop_guard.as_ref().map(StopGuard::answer);
-        for event in &events {
+        for event in events {
             match *event {
                 // The new task of a fork is a thread unless it leads a process.
                 Record::Fork(ProcessRecord { tid, time, .. }) => self.on_new_program(tid, time),

@@ -24,6 +24,7 @@ use nntrace_user::{
 
 use super::{
     EngineSelection, HostOptions, Results,
+    engine_options::Level as EngineLevel,
     help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
     listen_options::ListenOptions,
     usage,
@@ -395,6 +396,9 @@ impl Live {
             Marks::Auto | Marks::Express if !self.counters.is_empty() => {
                 "--hooks cannot be used with --counters: no kernel code runs at its marks, which could read them; leave out \
                  --hooks, and give --engine-level op"
+            }
+            _ if self.engines.engine_level == Some(EngineLevel::Run) => {
+                "--hooks is for operators, which --engine-level run leaves out; leave out one of them"
             }
             _ if self.engines.is_none() => {
                 "--hooks is about engines, and --engine none takes none; leave out one of them"

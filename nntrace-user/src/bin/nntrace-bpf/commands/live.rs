@@ -326,7 +326,8 @@ fn launch(cli: &Live, kept: Option<&File>) -> Result<Launched> {
         }
     }
     if let Ok(hooks) = &hooks {
-        launch = hooks.variables().into_iter().fold(launch, |launch, (name, value)| launch.env(name, value));
+        let (name, value) = hooks.variable();
+        launch = launch.env(name, value);
     }
     Ok(Launched { held: Some(launch.spawn()?), unseen, hooks })
 }
