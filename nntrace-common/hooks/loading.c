@@ -26,10 +26,10 @@ const int nntrace_hooks_library = 1;
 
 /* Folder of the plans, beside this library. */
 #define PLANS "/plans"
-/* Time that a program waits until the profiler begins to examine what it has loaded, and until that is done, ns. It waits in vain
- * once. */
-#define PATIENCE_BEFORE 500000000L
+/* Time that a program waits for the profiler to examine what it has loaded, and how much of it without a break in which nothing is
+ * examined, ns. It waits in vain once. */
 #define PATIENCE 10000000000L
+#define PATIENCE_IDLE 500000000L
 /* Time between two looks, ns: at first, and at most. */
 #define FIRST_LOOK 50000L
 #define LAST_LOOK 1000000L
@@ -89,10 +89,11 @@ static int64_t now(void) {
 
 /* Looks at all objects, until the profiler has examined those that are new; returns whether another look would find more. */
 static bool look_until_answered(void) {
-    int64_t start = 0;
+    int64_t start = 0, last_busy = 0;
     long pause = FIRST_LOOK;
     for (;;) {
         const struct look look = nntrace_hook_look(folder);
+        const int64_t time = look.unanswered ? now() : 0;
         if (look.has_more_room) {
             continue;
         }
@@ -103,11 +104,11 @@ static bool look_until_answered(void) {
         if (is_impatient || !has_begun) {
             return true;
         }
-        if (!start) {
-            start = now();
+        start = start ? start : time;
+        if (!last_busy || look.is_answer_coming || nntrace_hook_is_busy(folder)) {
+            last_busy = time;
         }
-        if (!nntrace_hook_is_at_work(folder) ||
-            now() - start > (look.is_answer_coming || nntrace_hook_is_busy(folder) ? PATIENCE : PATIENCE_BEFORE)) {
+        if (!nntrace_hook_is_at_work(folder) || time - start > PATIENCE || time - last_busy > PATIENCE_IDLE) {
             nntrace_hook_unanswered(look.unanswered);
             is_impatient = true;
             return true;

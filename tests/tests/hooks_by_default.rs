@@ -110,7 +110,7 @@ fn a_process_that_outlives_the_run_executes_programs_as_before() -> Result<()> {
     let before = folders()?;
     let Run { snapshot, ended } = Profiler::new()?.launch(words)?;
     ended.expect_code(0)?;
-    ensure!(snapshot.notes.iter().any(|note| note.contains("lives on")), "{:?}", snapshot.notes);
+    ensure!(snapshot.notes.iter().any(|note| note.contains("that it started live")), "{:?}", snapshot.notes);
     let kept = new_folders(&before)?;
     ensure!(kept.len() == 1 && !kept[0].join("plans").exists(), "{kept:?}");
     fs::write(at("over"), "")?;

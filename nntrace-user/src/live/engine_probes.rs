@@ -254,7 +254,7 @@ impl EngineProbes {
         })
     }
 
-    /// Notes the operators of an engine that would need probes, if no others of it are recorded.
+    /// Takes note of the operators of an engine that would need probes, if no others of this file are recorded.
     fn note_unrecorded(&mut self, engine: &Resolved, wants_hooks: bool, hooked: usize, left_out: usize) {
         let reason = match &self.operators {
             Operators::Hooked(_) if !wants_hooks && left_out > 0 => {
@@ -269,7 +269,7 @@ impl EngineProbes {
             _ => return,
         };
         let call_ns = self.cost.map(|cost| cost.call_ns);
-        self.notes.extend(self.unrecorded.note(engine, &reason, call_ns));
+        self.unrecorded.add(engine, &reason, call_ns);
     }
 
     /// Brings the literals of a process's own program into memory, where an engine is probed: the path of a model often is
@@ -315,6 +315,11 @@ impl EngineProbes {
     /// Returns the time by which the probes make a call longer, ns, without the programs' own; `None` where it is not known.
     pub(crate) fn call_ns(&self) -> Option<u64> {
         self.cost.filter(|_| !self.engines.is_empty()).map(|cost| cost.call_ns)
+    }
+
+    /// Returns notes on engines whose operators are not recorded, as far as is known now.
+    pub(crate) fn notes_on_operators(&self) -> Vec<String> {
+        self.unrecorded.notes(&self.engines, &self.catalog)
     }
 
     /// Returns remarks on entries of maps whose names did not change with the objects that they were read from.

@@ -1,13 +1,17 @@
 //! Operators that are not recorded, as they would need probes.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use nntrace_common::layer::Layer;
 
 use super::options::Operators;
-use crate::live::engines::{
-    probe::{EngineProbe, Level},
-    resolve::Resolved,
+use crate::{
+    live::engines::{
+        catalog::Catalog,
+        probe::{EngineProbe, Level},
+        resolve::Resolved,
+    },
+    model::run_facts::ProbedEngine,
 };
 
 /// Takes out the probes on operators that the CPU runs, if they are to be hooked or not recorded; returns their number. What a
@@ -21,23 +25,31 @@ pub(super) fn take_out(operators: &Operators, probes: &mut Vec<EngineProbe>) -> 
     before - probes.len()
 }
 
-/// Engines with operators that are not recorded, each of which is in one note.
+/// Notes on engines with operators that are not recorded, by the engine's name.
 #[derive(Debug, Default)]
-pub(super) struct Unrecorded(HashSet<String>);
+pub(super) struct Unrecorded(BTreeMap<String, String>);
 
 impl Unrecorded {
-    /// Returns a note on an engine whose operators need probes, unless there was one before; `call_ns` is what a probed call
-    /// takes longer, where that is known.
-    pub(super) fn note(&mut self, engine: &Resolved, reason: &str, call_ns: Option<u64>) -> Option<String> {
-        if !self.0.insert(engine.engine.clone()) {
-            return None;
-        }
+    /// Adds a note on an engine whose operators need probes, unless there is one; `call_ns` is what a probed call takes longer,
+    /// where that is known.
+    pub(super) fn add(&mut self, engine: &Resolved, reason: &str, call_ns: Option<u64>) {
         let cost = call_ns
             .map_or_else(|| "microseconds".to_owned(), |ns| format!("about {} us", ns.div_ceil(1_000)));
-        Some(format!(
-            "operators of {} are not recorded, as {reason}; --engine-level op records them by probes, which makes each take {cost} \
-             longer",
-            engine.parts.join("; ")
-        ))
+        self.0.entry(engine.engine.clone()).or_insert_with(|| {
+            format!(
+                "operators of {} are not recorded, as {reason}; --engine-level op records them by probes, which makes each take {cost} \
+                 longer",
+                engine.parts.join("; ")
+            )
+        });
+    }
+
+    /// Returns the notes on the engines of which nothing is recorded: neither by hooks in another file nor by ITT.
+    pub(super) fn notes(&self, engines: &[ProbedEngine], catalog: &Catalog) -> Vec<String> {
+        let is_recorded = |name: &String| {
+            engines.iter().any(|engine| engine.engine == *name && engine.hooked > 0)
+                || catalog.is_left_to_itt(name)
+        };
+        self.0.iter().filter(|(name, _)| !is_recorded(name)).map(|(_, note)| note.clone()).collect()
     }
 }

@@ -28,6 +28,8 @@ const FEW: usize = 3;
 #[derive(Clone, Debug)]
 pub(in crate::live) struct Catalog {
     maps: Vec<EngineMap>,
+    /// Names of engines of which parts are left to ITT.
+    left_to_itt: Vec<String>,
 }
 
 /// Name of an engine that no map has.
@@ -48,7 +50,7 @@ impl Catalog {
     /// Returns the maps that are compiled in.
     pub(in crate::live) fn compiled_in() -> Self {
         let maps = COMPILED_IN.iter().flat_map(|(path, text)| engine_map::parse(path, text).0);
-        Self { maps: maps.collect() }
+        Self { maps: maps.collect(), left_to_itt: Vec::new() }
     }
 
     /// Adds the engines of a map file, in the place of those that have the same names; returns what is wrong with it.
@@ -73,7 +75,13 @@ impl Catalog {
 
     /// Leaves out what engines show by ITT as well.
     pub(in crate::live) fn leave_to_itt(&mut self) {
-        self.maps.retain(|map| !map.shows_itt);
+        let left = self.maps.extract_if(.., |map| map.shows_itt);
+        self.left_to_itt.extend(left.map(|map| map.name));
+    }
+
+    /// Whether parts of an engine are left to ITT.
+    pub(in crate::live) fn is_left_to_itt(&self, engine: &str) -> bool {
+        self.left_to_itt.iter().any(|left| left == engine)
     }
 
     /// Returns the names of the engines, each once.

@@ -82,6 +82,7 @@ impl Session {
         let misnamed = self.engines.notes_on_names(&self.kernel)?;
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing).chain(unnamed);
         let calls = self.calls.notes(&self.kernel.read_call_counts()?);
+        let notes = notes.chain(self.engines.notes_on_operators());
         let notes = notes.chain(misnamed).chain(calls).chain(self.express_notes(express.is_some()));
         let window = Window { clock: Clock::Monotonic, begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.kernel_evidence {
