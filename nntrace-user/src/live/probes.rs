@@ -12,8 +12,8 @@ use super::{
     kernel::{Kernel, KernelError},
     probe_trials::leading_nops::{NopProbe, NopProbes},
     target::{
-        self, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects, ProcessError, Processes,
-        SearchReport, SymbolSpec,
+        self, KnownMappings, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects,
+        ProcessError, Processes, SearchReport, SymbolSpec,
     },
 };
 
@@ -50,6 +50,8 @@ pub(crate) struct Probes {
     loaders: HashMap<ObjectId, bool>,
     /// Time of the last look at each process, ns.
     looked: HashMap<u32, u64>,
+    /// Files that were found at that look.
+    mapped: HashMap<u32, KnownMappings>,
     /// Whether calls of one mark function by another are recognized.
     nesting: bool,
     report: SearchReport,
@@ -81,6 +83,7 @@ impl Probes {
             attached: HashSet::new(),
             loaders: HashMap::new(),
             looked: HashMap::new(),
+            mapped: HashMap::new(),
             nesting: false,
             report: SearchReport::default(),
             refusal: None,
@@ -105,7 +108,7 @@ impl Probes {
     ) -> Result<Mapped, ProcessError> {
         let now = clock::now();
         let last_look = self.looked.insert(pid, now);
-        let objects = Objects::mapped_by(processes, pid)?;
+        let objects = Objects::mapped_since(processes, pid, self.mapped.entry(pid).or_default())?;
         if objects.objects.is_empty() && objects.failed.is_empty() {
             // Every process that runs a program maps a file; one that has ended does not, until its parent reaps it.
             return Err(ProcessError::NoSuchProcess { pid });
@@ -189,6 +192,12 @@ impl Probes {
         if !self.has_attached() && self.loaders.values().any(|&tells| tells) {
             kernel.expect_functions(&self.specs);
         }
+    }
+
+    /// Forgets a process that is gone.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        self.looked.remove(&pid);
+        self.mapped.remove(&pid);
     }
 
     /// Whether a process was looked at after this time, ns.

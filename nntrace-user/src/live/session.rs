@@ -434,6 +434,7 @@ impl Session {
             } else {
                 self.alive.remove(&pid);
                 self.driver_calls.forget(pid);
+                self.probes.forget(pid);
                 self.offers.forget(pid);
                 self.kernel.forget_flights(pid);
                 log::info!("target {pid} is gone");

@@ -53,7 +53,7 @@ pub(crate) use held_command::HeldEvent;
 pub use held_command::{Held, Running};
 pub use launch::{ChildOutput, Launch};
 pub(crate) use loader::{Notification, loader_of, notification};
-pub(crate) use mapped_files::{Object, Objects};
+pub(crate) use mapped_files::{KnownMappings, Object, Objects};
 pub(crate) use object_id::ObjectId;
 pub use pidfd::PidFd;
 pub(crate) use pinned_file::PinnedFile;

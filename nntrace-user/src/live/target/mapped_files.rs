@@ -12,7 +12,7 @@
 //! With that privilege the third also identifies the mapped file. Without it the inode in the maps file does; its
 //! device is no help, as btrfs and overlayfs show another one there than `stat` returns.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -68,6 +68,10 @@ pub(crate) struct Unopened {
     pub reason: OpenError,
 }
 
+/// Files that a process had mapped, by their mappings.
+#[derive(Debug, Default)]
+pub(crate) struct KnownMappings(HashMap<Mapping, Object>);
+
 /// Files whose code a process has mapped.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
@@ -120,8 +124,22 @@ impl Objects {
     /// When its maps cannot be read: it has ended, or tracing it is not permitted. A file that cannot be opened is no
     /// error, but in `failed`.
     pub(crate) fn mapped_by(processes: &Processes, pid: u32) -> Result<Self, ProcessError> {
+        Self::mapped_since(processes, pid, &mut KnownMappings::default())
+    }
+
+    /// Finds the files that a process has mapped now, given those that were found before, which become those of now. A process
+    /// that loads hundreds of libraries is looked at as often: each file is looked up once.
+    ///
+    /// # Errors
+    /// As of [`Objects::mapped_by`].
+    pub(crate) fn mapped_since(
+        processes: &Processes,
+        pid: u32,
+        known: &mut KnownMappings,
+    ) -> Result<Self, ProcessError> {
         let dir = processes.dir(pid);
         let maps = processes.maps(pid)?;
+        let mut before = std::mem::take(&mut known.0);
         let mut all = Self::default();
         let mut seen_mappings = HashSet::new();
         let mut seen_files = HashSet::new();
@@ -130,7 +148,11 @@ impl Objects {
             if !seen_mappings.insert((mapping.device, mapping.inode, mapping.path.clone())) {
                 continue;
             }
-            match resolve(&dir, &mapping) {
+            let found = before.remove(&mapping).map_or_else(|| resolve(&dir, &mapping), Ok);
+            if let Ok(object) = &found {
+                known.0.insert(mapping.clone(), object.clone());
+            }
+            match found {
                 Ok(object) if seen_files.insert(object.id) => all.objects.push(object),
                 Ok(_) => {}
                 Err(reason) => all.failed.push(Unopened { display_path: mapping.path, reason }),
@@ -218,6 +240,27 @@ mod tests {
             std::fs::write(&path, name).unwrap();
             std::fs::metadata(path).unwrap().ino()
         }
+    }
+
+    #[test]
+    fn a_file_is_looked_up_once_while_it_is_mapped() {
+        let fake = Fake::new();
+        let processes = Processes::at(fake.dir.path().join("proc"));
+        let mut known = KnownMappings::default();
+        let mut mapped = || Objects::mapped_since(&processes, 7, &mut known).unwrap().objects;
+        let one = fake.file("opt/one.so");
+        fake.map(&[(one, "/opt/one.so")]);
+        let first = mapped();
+        assert_eq!(first.len(), 1);
+        let two = fake.file("opt/two.so");
+        // Its path is not looked at any more.
+        std::fs::remove_file(fake.root.join("opt/one.so")).unwrap();
+        fake.map(&[(one, "/opt/one.so"), (two, "/opt/two.so")]);
+        let both = mapped();
+        assert_eq!((both.len(), &both[0]), (2, &first[0]));
+        // Another mapping is another file.
+        fake.map(&[(two, "/opt/two.so"), (one, "/opt/one.so")]);
+        assert_eq!(mapped().len(), 1);
     }
 
     #[test]

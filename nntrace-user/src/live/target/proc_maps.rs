@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const DELETED: &[u8] = b" (deleted)";
 
 /// Mapping of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Mapping {
     /// First address.
     pub start: u64,
