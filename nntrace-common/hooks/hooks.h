@@ -75,9 +75,6 @@ extern const char nntrace_hook_thunks[] __attribute__((visibility("hidden")));
 const char *nntrace_hook_name(uint32_t number, const struct function *function, const uint64_t *registers)
     __attribute__((visibility("hidden")));
 
-/* Hooks the functions of all plans in the objects that have been loaded since the last call. */
-void nntrace_hook_loaded(void) __attribute__((visibility("hidden")));
-
 /* Whether this thread's system calls may be refused, or deadly. */
 bool nntrace_hook_is_confined(void) __attribute__((visibility("hidden")));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * libnntrace-hooks.so: has the operators of engines marked in a program that does not know of it. It is loaded before the
+ * libnntrace-hooks.so: marks the operators of engines in a program that was not built for it. It is loaded before the
  * program (LD_PRELOAD), looks at each object that is loaded, and where the profiler has a plan for its file replaces the
  * addresses of functions in its data by those of thunks. How it works: nntrace-user/docs/hooks.md.
  *
@@ -9,6 +9,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,14 +21,14 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Tells nntrace-bpf that a file is this library, whatever its name. */
+/* Symbol by which nntrace-bpf recognizes this library under any file name. */
 EXPORTED extern const int nntrace_hooks_library;
 const int nntrace_hooks_library = 1;
 
 /* Folder of the plans, beside this library. */
 #define PLANS "/plans"
 /* Time that a program waits for the profiler to examine what it has loaded, and how much of it without a break in which nothing is
- * examined, ns. It waits in vain once. */
+ * examined, ns. After a wait in vain it does not wait again until all that it has loaded is examined. */
 #define PATIENCE 10000000000L
 #define PATIENCE_IDLE 500000000L
 /* Time between two looks, ns: at first, and at most. */
@@ -46,18 +47,18 @@ static int (*real_start)(main_function *, int, char **, main_function *, void (*
 static char folder[4096 - 64];
 /* Whether the program has reached its entry point, from which on files are examined. */
 static bool has_begun;
-/* Whether it was waited for in vain. */
+/* Whether the last wait was in vain. */
 static bool is_impatient;
 /* Whether objects were unloaded. */
 static bool has_unloaded;
 /* Thread that is looking; 0 for none. A child that was forked meanwhile has nobody to wait for. */
 static int owner;
 
-/* Page whose first word is 0 in a child that was forked and has not looked yet; NULL where there is none. In such a child nobody
- * may ever release the loader's lock, if another thread of the parent had it. */
+/* Page whose first word is 0 in a forked child that has not looked yet; NULL if there is no such page. If another thread of the
+ * parent held the loader's lock at the fork, nothing releases it in the child. */
 static uint32_t *has_looked;
-/* Whether this thread has loaded something that it could not look at. */
-static __thread bool has_more;
+/* Process in which this thread has loaded something that it could not look at; 0 for none. */
+static __thread int has_more_in;
 
 EXPORTED int __libc_start_main(main_function *main, int count, char **words, main_function *begin, void (*end)(void),
                                void (*unload)(void), void *stack);
@@ -94,7 +95,7 @@ static bool look_until_answered(void) {
     for (;;) {
         const struct look look = nntrace_hook_look(folder);
         const int64_t time = look.unanswered ? now() : 0;
-        if (look.has_more_room) {
+        if (look.leaves_more) {
             continue;
         }
         if (!look.unanswered) {
@@ -111,6 +112,9 @@ static bool look_until_answered(void) {
         if (!nntrace_hook_is_at_work(folder) || time - start > PATIENCE || time - last_busy > PATIENCE_IDLE) {
             nntrace_hook_unanswered(look.unanswered);
             is_impatient = true;
+            if (syscall(SYS_faccessat, AT_FDCWD, folder, F_OK) != 0) {
+                *folder = '\0'; /* The run has ended. */
+            }
             return true;
         }
         nntrace_hook_sleep(pause);
@@ -118,15 +122,16 @@ static bool look_until_answered(void) {
     }
 }
 
-void nntrace_hook_loaded(void) {
+/* Looks at what has been loaded since the last look, and hooks what the plans say. */
+static void look_at_new(void) {
     const int saved = errno;
-    has_more = false;
+    has_more_in = 0;
     /* A thread under a filter has no lane, and some system calls may be its last. */
     if (*folder && nntrace_hook_is_free() && take_turn()) {
         if (__atomic_exchange_n(&has_unloaded, false, __ATOMIC_RELAXED)) {
             nntrace_hook_forget_objects();
         }
-        has_more = look_until_answered() && !is_impatient;
+        has_more_in = look_until_answered() && !is_impatient ? getpid() : 0;
         if (has_looked) {
             __atomic_store_n(has_looked, 1, __ATOMIC_RELAXED);
         }
@@ -139,6 +144,9 @@ void nntrace_hook_loaded(void) {
 static bool is_known(const void *handle) {
     return nntrace_hook_was_looked_at(((const struct link_map *)handle)->l_ld);
 }
+
+/* Whether this thread has more to look at, in this process. */
+static bool has_more(void) { return has_more_in && has_more_in == getpid(); }
 
 /* Whether looking is safe without having loaded anything. */
 static bool may_look(void) { return has_looked && __atomic_load_n(has_looked, __ATOMIC_RELAXED); }
@@ -165,12 +173,14 @@ EXPORTED void *dlopen(const char *path, int flags) {
     if (path && strchr(path, '/') && !strchr(path, '$')) {
         void *opened = real_dlopen(path, flags);
         if (opened && (!is_known(opened) ||
-                       (may_look() && (has_more || __atomic_load_n(&has_unloaded, __ATOMIC_RELAXED))))) {
-            nntrace_hook_loaded();
+                       (may_look() && (has_more() || __atomic_load_n(&has_unloaded, __ATOMIC_RELAXED))))) {
+            look_at_new();
         }
         return opened;
     }
-    has_more = has_more || path;
+    if (path && has_begun && *folder) {
+        has_more_in = getpid();
+    }
     return real_dlopen(path, flags);
 }
 
@@ -182,7 +192,9 @@ EXPORTED int dlclose(void *handle) {
         return -1;
     }
     nntrace_hook_forget(((const struct link_map *)handle)->l_ld);
+    __atomic_store_n(&has_unloaded, true, __ATOMIC_RELAXED);
     result = real_dlclose(handle);
+    /* Again: a look in between has seen what is gone now. */
     __atomic_store_n(&has_unloaded, true, __ATOMIC_RELAXED);
     return result;
 }
@@ -190,8 +202,8 @@ EXPORTED int dlclose(void *handle) {
 /* Finds a function, of the objects after the one that calls it where the handle says so: by a jump, as above. */
 EXPORTED void *dlsym(void *restrict handle, const char *restrict name) {
     find_real();
-    if (has_begun && has_more && (may_look() || (handle != RTLD_DEFAULT && handle != RTLD_NEXT && !is_known(handle)))) {
-        nntrace_hook_loaded();
+    if (has_begun && has_more() && (may_look() || (handle != RTLD_DEFAULT && handle != RTLD_NEXT && !is_known(handle)))) {
+        look_at_new();
     }
     return real_dlsym ? real_dlsym(handle, name) : NULL;
 }
@@ -217,7 +229,7 @@ EXPORTED int __libc_start_main(main_function *main, int count, char **words, mai
             has_looked = page;
         }
         has_begun = true;
-        nntrace_hook_loaded();
+        look_at_new();
     } else {
         *folder = '\0';
     }

@@ -18,8 +18,8 @@ struct look {
     bool is_answer_coming;
     /* Whether an object was not relocated yet: the thread that loads it has to look again. */
     bool is_incomplete;
-    /* Whether there were too many, and the next look takes others. */
-    bool has_more_room;
+    /* Whether there were too many for one look: the next one takes the others. */
+    bool leaves_more;
 };
 
 /* Looks at the objects that are new, and hooks what the plans in a folder say. One thread at a time may. */

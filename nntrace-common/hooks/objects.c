@@ -38,7 +38,7 @@ static uint32_t looked_at_count;
 static struct new_object {
     const void *dynamic;
     const char *path;
-    /* Whether its file has code. The profiler examines no others. */
+    /* Whether its file has code. Only such files are examined by the profiler. */
     bool has_code;
     enum progress progress;
     const struct plan *plan;
@@ -60,7 +60,7 @@ static uint32_t thunk_for(uintptr_t target, const struct function *function) {
         nntrace_hook_targets[hooks++] = target;
     }
     if (at < HOOKS) {
-        /* Of the same address there may have been another object's, which is gone. */
+        /* An object that is gone may have had a function at the same address. */
         __atomic_store_n(&nntrace_hook_functions[at], function, __ATOMIC_RELEASE);
     }
     return at;
@@ -94,15 +94,22 @@ static bool protect(const struct dl_phdr_info *object, int protection) {
     return true;
 }
 
-/* Whether all words of a plan lead to its functions. */
+/* Whether an address is that of a thunk. */
+static bool is_thunk(uintptr_t address) {
+    return address - (uintptr_t)nntrace_hook_thunks < HOOKS * (uintptr_t)THUNK_BYTES;
+}
+
+/* Whether all words of a plan lead to its functions, or to thunks already. */
 static bool leads_there(const struct dl_phdr_info *object, const struct plan *plan) {
     uint32_t at, word;
     for (at = 0; at < plan->count; ++at) {
         const struct planned *planned = &plan->functions[at];
         for (word = 0; word < planned->word_count; ++word) {
-            const uintptr_t place = object->dlpi_addr + planned->words[word];
-            if (is_in_data(object, planned->words[word]) &&
-                __atomic_load_n((const uintptr_t *)place, __ATOMIC_RELAXED) != object->dlpi_addr + planned->address) {
+            const uintptr_t *place = (const uintptr_t *)(object->dlpi_addr + planned->words[word]);
+            const uintptr_t target = object->dlpi_addr + planned->address;
+            const uintptr_t value =
+                is_in_data(object, planned->words[word]) ? __atomic_load_n(place, __ATOMIC_RELAXED) : target;
+            if (value != target && !is_thunk(value)) {
                 return false;
             }
         }
@@ -259,6 +266,6 @@ struct look nntrace_hook_look(const char *folder) {
         dl_iterate_phdr(finish_new, NULL);
     }
     look.is_incomplete = is_incomplete;
-    look.has_more_room = is_full && looked_at_count > known;
+    look.leaves_more = is_full && looked_at_count > known;
     return look;
 }

@@ -216,7 +216,9 @@ enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t in
         memcpy(end, UNPUBLISHED, sizeof UNPUBLISHED);
         return syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? BEING_EXAMINED : UNKNOWN;
     }
-    if (file < 0 || !read_plan(file, plan)) {
+    if (file < 0) {
+        nntrace_hook_unanswered(1);
+    } else if (!read_plan(file, plan)) {
         nntrace_hook_refused(1);
     }
     if (file >= 0) {

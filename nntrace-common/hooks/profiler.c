@@ -41,10 +41,15 @@ static bool join(char path[PATH_BYTES], const char *folder, const char *name) {
 }
 
 bool nntrace_hook_is_free(void) {
-    char text[4096];
+    static const char none[] = "\nSeccomp:\t0\n";
+    char text[8192];
     const long length = read_text("/proc/thread-self/status", text, sizeof text);
-    /* Without /proc nothing else can be found out either. */
-    return length == -ENOENT || (length > 0 && strstr(text, "\nSeccomp:\t0\n") != NULL);
+    const char *mode = length > 0 ? strstr(text, "\nSeccomp:") : NULL;
+    if (mode) {
+        return strncmp(mode, none, sizeof none - 1) == 0;
+    }
+    /* Without /proc nothing else can be found out either. A kernel without seccomp has no such line. */
+    return length == -ENOENT || (length > 0 && (size_t)length < sizeof text - 1);
 }
 
 /* Whether the process with the number in a file is stopped, as far as it is seen from here. */

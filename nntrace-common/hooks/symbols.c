@@ -26,7 +26,7 @@ struct symbols {
     const uint32_t *hash;
 };
 
-/* Whether an object is this library. The thunks are nobody else's, as an exported function may be. */
+/* Whether an object is this library. It is found by its thunks: another object may define a function of the same name. */
 static bool is_this_library(const struct dl_phdr_info *object) {
     const uintptr_t here = (uintptr_t)nntrace_hook_thunks - object->dlpi_addr;
     int at;

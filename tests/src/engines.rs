@@ -163,7 +163,7 @@ impl Engine {
         Ok(folder()?.join("models").join(format!("{size}.{}", self.model)))
     }
 
-    /// Runs a model so often without a profiler, with the engine's own times of its operators.
+    /// Runs a model this many times without a profiler, with the engine's own times of its operators.
     ///
     /// # Errors
     /// When it fails.
@@ -173,7 +173,7 @@ impl Engine {
         printed(&Child::run(&mut command(&words))?.expect_code(0)?)
     }
 
-    /// Runs a model so often as a command of the profiler, by probes, without a collector of ITT tasks.
+    /// Runs a model this many times as a command of the profiler, by probes, without a collector of ITT tasks.
     ///
     /// # Errors
     /// When one of them fails.
@@ -181,7 +181,7 @@ impl Engine {
         self.launched_with("/no/such/collector.so", level, size, runs)
     }
 
-    /// Runs a model so often as a command of the profiler, by probes, with this collector of ITT tasks.
+    /// Runs a model this many times as a command of the profiler, by probes, with this collector of ITT tasks.
     ///
     /// # Errors
     /// When one of them fails.
@@ -210,7 +210,7 @@ impl Engine {
         Ok((printed, serde_json::from_str(page).with_context(|| page.to_owned())?))
     }
 
-    /// Runs a model so often as a command of the profiler with hooks, without a collector of ITT tasks.
+    /// Runs a model this many times as a command of the profiler with hooks, without a collector of ITT tasks.
     ///
     /// # Errors
     /// When one of them fails.
@@ -226,7 +226,7 @@ impl Engine {
         Ok(Traced { printed: printed(&ended)?, snapshot })
     }
 
-    /// Runs a model so often in a process that the profiler joins.
+    /// Runs a model this many times in a process that the profiler joins.
     ///
     /// # Errors
     /// When one of them fails.

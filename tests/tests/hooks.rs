@@ -178,7 +178,7 @@ fn a_program_without_the_library_is_named() -> Result<()> {
     wanted.extend(expected(&[("LR_PE", "run", 2)], ROUNDS));
     check(&snapshot, &wanted)?;
     let is_named = |note: &String| {
-        note.starts_with("operators of ") && note.contains("are not recorded: it has not loaded")
+        note.starts_with("operators of ") && note.contains("may be missing: it has not loaded")
     };
     ensure!(snapshot.notes.iter().filter(|note| is_named(note)).count() == 1, "{:?}", snapshot.notes);
     Ok(())

@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::environment::Wheels;
-pub use self::models::Size;
+pub use self::models::{CHAIN, Size};
 use crate::run::target_dir;
 
 /// Engine with wheels.

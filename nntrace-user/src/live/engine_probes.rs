@@ -60,7 +60,7 @@ pub(crate) struct EngineProbes {
     examined: HashSet<ObjectId>,
     /// Processes, each with its program, whose literals are in memory.
     touched: HashSet<(u32, PathBuf)>,
-    /// Files in which the begin of handlers of exceptions was looked for.
+    /// Files that were searched for the start of exception handlers.
     searched: HashSet<ObjectId>,
     engines: Vec<ProbedEngine>,
     compared: ComparedEntries,
@@ -159,7 +159,7 @@ impl EngineProbes {
 
     /// Whether a process waits until what it has loaded is examined: it has the library of the hooks.
     pub(crate) fn is_waited_for(&self, process: Mapping<'_>, objects: &[Object]) -> bool {
-        self.hooking.is_possible(Some(process), objects)
+        self.hooking.is_waited_for(process, objects)
     }
 
     /// Lets processes that wait for these files to be examined go on.

@@ -85,7 +85,7 @@ pub enum HookError {
         /// Reason.
         reason: io::Error,
     },
-    /// The command's program does not load it, or does not bear it.
+    /// Nothing can be preloaded into the command's program, or it would not run.
     #[error("{0}")]
     Program(String),
 }
@@ -93,7 +93,7 @@ pub enum HookError {
 /// The library and the plans of one run; the files are removed with the last copy of this.
 ///
 /// Each run has a copy of the library of its own. Lanes are offered by a counter in it, which the kernel raises for all processes that
-/// map the file: so only those count that this run has started.
+/// map the file, so only processes that this run has started count.
 #[derive(Clone, Debug)]
 pub struct Hooks(Arc<Files>);
 
@@ -176,7 +176,7 @@ impl Hooks {
         preloaded.unwrap_or_default().split(|byte| b": ".contains(byte)).any(|path| path == library)
     }
 
-    /// Says that a file is being examined: whoever has loaded it waits longer for its plan.
+    /// Announces that a file is being examined: processes that have loaded it wait longer for its plan.
     pub(super) fn announce_plan(&self, object: ObjectId) {
         if let Err(error) = self.prepare_plan(object, "") {
             log::info!("no plan can be written: {error}");
@@ -193,7 +193,7 @@ impl Hooks {
         fs::set_permissions(&new, Permissions::from_mode(0o644))
     }
 
-    /// Publishes the plan for a file, an empty one unless another was written: whoever waits for it goes on.
+    /// Publishes the plan for a file, an empty one if none was written: processes that wait for it go on.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -209,14 +209,14 @@ impl Hooks {
         self.0.plans.join(plan_name(object)).with_extension("new")
     }
 
-    /// Says whether files are being examined: whoever has loaded others meanwhile waits longer, too.
+    /// Sets whether files are being examined: processes that have loaded others wait longer, too.
     pub(super) fn set_busy(&self, is_busy: bool) {
         let path = self.0.plans.join(BUSY);
         // Without it the library waits for a shorter time.
         let _ = if is_busy { File::create(path).map(drop) } else { fs::remove_file(path) };
     }
 
-    /// Removes all plans, for which nobody waits from then on.
+    /// Removes all plans: no process waits for one after that.
     pub(super) fn remove_plans(&self) {
         // What cannot be removed now is removed with the folder.
         let _ = fs::remove_dir_all(&self.0.plans);
@@ -256,6 +256,10 @@ fn parents() -> Vec<PathBuf> {
 
 impl Files {
     fn create(parent: &Path, source: &Path) -> io::Result<Self> {
+        // The loader splits the variable at the first two, and replaces what begins with the last.
+        if parent.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
+            return Err(io::Error::other(format!("LD_PRELOAD cannot name a file in {}", parent.display())));
+        }
         let metadata = fs::metadata(parent)?;
         let is_ours = [0, Uid::effective().as_raw()].contains(&metadata.uid());
         if !is_ours || metadata.mode() & 0o022 != 0 {

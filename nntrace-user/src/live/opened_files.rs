@@ -29,7 +29,7 @@ const DELETED: &[u8] = b" (deleted)";
 pub(super) struct FileFollower {
     observer: FileObserver,
     proc: PathBuf,
-    /// Folder of files that are there for the profiler, and of which nothing is passed on.
+    /// Folder of the profiler's own files, which are not passed on.
     ours: Option<PathBuf>,
 }
 
@@ -77,6 +77,7 @@ impl FileFollower {
         }
     }
 
+    /// Passes a file on to the observer, unless it is one of the profiler's own.
     fn pass_on(&mut self, file: OpenedFile) {
         let path = file.path.as_ref().or(file.given.as_ref());
         let is_ours =

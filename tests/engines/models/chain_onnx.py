@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("output")
-    parser.add_argument("--operators", type=int, default=200)
+    parser.add_argument("--operators", type=int, required=True)
     parser.add_argument("--values", type=int, default=16, help="numbers in each tensor")
     chosen = parser.parse_args()
     last = chosen.operators - 1

@@ -125,7 +125,7 @@ impl Process {
                 text,
                 "  most of the time of runs is outside of these operators: others that are not seen or"
             );
-            line!(text, "  are on other threads, the engine's overhead, or the probes (--hooks costs less)");
+            line!(text, "  are on other threads, the engine's overhead, or the probes (hooks cost less)");
         }
     }
 

@@ -82,6 +82,11 @@ impl Hooking {
         })
     }
 
+    /// Whether a process waits until what it has loaded is examined: it has the library, and may use it.
+    pub(super) fn is_waited_for(&self, process: Mapping<'_>, objects: &[Object]) -> bool {
+        self.is_possible(Some(process), objects) && !is_filtered(&process.processes.dir(process.pid))
+    }
+
     /// Says that a file is being examined.
     pub(super) fn announce(&self, object: &Object) {
         if let Some(hooks) = self.hooks.as_ref().filter(|_| !self.answered.contains(&object.id)) {
@@ -153,7 +158,7 @@ impl Hooking {
         Ok(counts)
     }
 
-    /// Returns a note if a process maps a file with hooked functions and has no library.
+    /// Returns a note if a process maps a file with hooked functions without having the library.
     pub(super) fn note_without(&mut self, process: Mapping<'_>, objects: &[Object]) -> Option<String> {
         let hooks = self.hooks.as_ref()?;
         let planned = objects.iter().find(|object| self.planned.contains(&object.id))?;
@@ -164,7 +169,7 @@ impl Hooking {
             return None;
         }
         Some(format!(
-            "operators of {} in process {} are not recorded: it has not loaded {}, or may not use it (statically linked, setuid, \
+            "operators of {} in process {} may be missing: it has not loaded {}, or may not use it (statically linked, setuid, \
              started without LD_PRELOAD, or under a seccomp filter); --no-hooks --engine-level op records them by probes",
             planned.display_path.display(),
             process.pid,

@@ -14,7 +14,7 @@ use crate::{
     model::run_facts::ProbedEngine,
 };
 
-/// Takes out the probes on operators that the CPU runs, if they are to be hooked or not recorded; returns their number. What a
+/// Takes out the probes on operators that the CPU runs, if operators are recorded by hooks only; returns their number. What a
 /// driver or a provider runs is called once for many operators: a probe costs little there.
 pub(super) fn take_out(operators: &Operators, probes: &mut Vec<EngineProbe>) -> usize {
     if !matches!(operators, Operators::Hooked(_)) {
@@ -44,7 +44,7 @@ impl Unrecorded {
         });
     }
 
-    /// Returns the notes on the engines of which nothing is recorded: neither by hooks in another file nor by ITT.
+    /// Returns the notes on engines whose operators are recorded neither by hooks in another file nor by ITT.
     pub(super) fn notes(&self, engines: &[ProbedEngine], catalog: &Catalog) -> Vec<String> {
         let is_recorded = |name: &String| {
             engines.iter().any(|engine| engine.engine == *name && engine.hooked > 0)

@@ -28,7 +28,7 @@ const FEW: usize = 3;
 #[derive(Clone, Debug)]
 pub(in crate::live) struct Catalog {
     maps: Vec<EngineMap>,
-    /// Names of engines of which parts are left to ITT.
+    /// Names of engines that are left to ITT in part.
     left_to_itt: Vec<String>,
 }
 

@@ -62,12 +62,10 @@ impl LeftOut {
         });
         let files = notes(&self.files, |pid, count| {
             format!(
-                "process {pid} ran on before {} that it had loaded {} examined: what an engine did in {} may be missing; run it again, \
-                 or name {} with --lib",
+                "process {pid} ran on before {} that it had loaded {} examined: first calls of an engine may be missing; run it \
+                 again, or name the engine's file with --lib",
                 counted(count, "file"),
                 one_or_many(count, "was", "were"),
-                one_or_many(count, "it", "them"),
-                one_or_many(count, "it", "the engine's"),
             )
         });
         sections.chain(words).chain(files)
@@ -78,7 +76,7 @@ impl LeftOut {
 fn notes(counts: &BTreeMap<u32, u64>, note: impl Fn(u32, u64) -> String) -> impl Iterator<Item = String> {
     let more = counts.len().saturating_sub(MOST_NOTES);
     let rest = (more > 0).then(|| {
-        format!("the same is so in {more} more {}", one_or_many(more as u64, "process", "processes"))
+        format!("the same applies to {more} more {}", one_or_many(more as u64, "process", "processes"))
     });
     let first: Vec<String> = counts.iter().take(MOST_NOTES).map(|(pid, count)| note(*pid, *count)).collect();
     first.into_iter().chain(rest)

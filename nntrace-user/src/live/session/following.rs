@@ -99,7 +99,8 @@ impl Session {
             self.drain();
             if let Err(error) = guard.watch(pid, self.kernel.take_stops()?.as_fd()) {
                 self.notes.push(format!(
-                    "the command runs on while libraries that it loads are searched, as nobody would continue it if we did not                      ({error}): their first marks may be missing"
+                    "the command runs on while libraries that it loads are searched, as nobody would continue it if we did not \
+                     ({error}): their first marks may be missing"
                 ));
                 return Ok(());
             }
@@ -117,7 +118,6 @@ impl Session {
         {
             self.notes.push(error.to_string());
         }
-        self.engines.end_hooking();
         self.drain();
     }
 
@@ -133,6 +133,7 @@ impl Session {
         self.engines.set_busy(false);
     }
 
+    /// Acts on events in the order of time.
     fn act_on(&mut self, events: &[Record]) {
         let _answer = self.stop_guard.as_ref().map(StopGuard::answer);
         for event in events {

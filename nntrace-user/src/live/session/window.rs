@@ -68,6 +68,8 @@ impl Session {
     /// When the kernel's maps cannot be read.
     pub fn finish(&mut self) -> Result<(), KernelError> {
         if self.last.is_none() {
+            // Nothing is examined from here on, so no process may wait for it.
+            self.engines.end_hooking();
             if let Some(verifier) = &mut self.verifier {
                 verifier.before_end(&self.topology);
             }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     command_lookup::{self, interpreter},
-    elf::{Elf, with_file},
+    elf::{Elf, ElfErrorReason, with_file},
 };
 
 /// Scripts that run one another at most.
@@ -55,7 +55,13 @@ fn of_executable(program: &Path) -> Option<String> {
             .find(is_needed)
             .map(|name| format!("is built with AddressSanitizer ({name}), which has to be loaded first")))
     });
-    let reason = found.ok().flatten()?;
+    let reason = match found {
+        Ok(reason) => reason?,
+        Err(
+            ElfErrorReason::Class32(_) | ElfErrorReason::ForeignEndian | ElfErrorReason::ForeignMachine { .. },
+        ) => "is built for another machine".to_owned(),
+        Err(_) => return None,
+    };
     Some(format!("{} {reason}", program.file_name().unwrap_or(program.as_os_str()).display()))
 }
 
@@ -86,6 +92,12 @@ mod tests {
         assert!(reason(&musl).is_some_and(|reason| reason.starts_with("musl uses musl")));
         let checked = compiled(folder, "checked", &["-fsanitize=address"]);
         assert!(reason(&checked).is_some_and(|reason| reason.contains("AddressSanitizer")));
+        let mut narrow = fs::read(folder.join("plain")).unwrap();
+        narrow[4] = 1;
+        let other = folder.join("narrow");
+        fs::write(&other, narrow).unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(reason(&other).as_deref(), Some("narrow is built for another machine"));
         // Of a script it is the interpreter that counts.
         let script = folder.join("script");
         fs::write(&script, format!("#!{}\n", fixed.display())).unwrap();
