@@ -82,11 +82,7 @@ pub fn model(kind: &str, size: Size) -> Result<PathBuf> {
     let path = folder.join(format!("{}.{kind}", size.name()));
     let (script, python, arguments): (_, _, Vec<String>) = match kind {
         "onnx" => ("cnn_onnx.py", WRITERS.environment()?, owned(&size.of_images())),
-        "chain" => (
-            "chain_onnx.py",
-            WRITERS.environment()?,
-            vec!["--operators".into(), CHAIN.to_string()],
-        ),
+        "chain" => ("chain_onnx.py", WRITERS.environment()?, vec!["--operators".into(), CHAIN.to_string()]),
         "mixed" => ("mixed_onnx.py", WRITERS.environment()?, owned(&size.of_images())),
         "tflite" => ("cnn_tflite.py", environment("litert")?, owned(&size.of_images())),
         "ncnn" => ("cnn_ncnn.py", environment("ncnn")?, owned(&size.of_images())),

@@ -58,7 +58,9 @@ fn of_executable(program: &Path) -> Option<String> {
     let reason = match found {
         Ok(reason) => reason?,
         Err(
-            ElfErrorReason::Class32(_) | ElfErrorReason::ForeignEndian | ElfErrorReason::ForeignMachine { .. },
+            ElfErrorReason::Class32(_)
+            | ElfErrorReason::ForeignEndian
+            | ElfErrorReason::ForeignMachine { .. },
         ) => "is built for another machine".to_owned(),
         Err(_) => return None,
     };
