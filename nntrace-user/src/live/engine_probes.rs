@@ -157,7 +157,7 @@ impl EngineProbes {
         }
     }
 
-    /// Whether a process waits until what it has loaded is examined: it has the library of the hooks.
+    /// Whether a process waits until what it has loaded is examined: it has the library of the hooks, and may use it.
     pub(crate) fn is_waited_for(&self, process: Mapping<'_>, objects: &[Object]) -> bool {
         self.hooking.is_waited_for(process, objects)
     }

@@ -179,7 +179,7 @@ impl Hooks {
     /// Announces that a file is being examined: processes that have loaded it wait longer for its plan.
     pub(super) fn announce_plan(&self, object: ObjectId) {
         if let Err(error) = self.prepare_plan(object, "") {
-            log::info!("no plan can be written: {error}");
+            log::info!("cannot write a plan: {error}");
         }
     }
 
@@ -240,7 +240,7 @@ impl Drop for Files {
 }
 
 /// Returns the folders that are tried for the copy. Only their owner may write to them: processes that outlive the run keep
-/// the path in their environment, and nobody else may put a library there. Under sudo the variables are another user's word.
+/// the path in their environment, and nobody else may put a library there. Under sudo the variables are those of another user.
 fn parents() -> Vec<PathBuf> {
     if Uid::effective().is_root() {
         return OF_ROOT.map(PathBuf::from).to_vec();
@@ -273,7 +273,7 @@ impl Files {
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o755))
             .tempdir_in(parent)?;
-        // Whatever our umask is.
+        // Independent of our umask.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
         let library = folder.path().join(LIBRARY);
         io::copy(&mut File::open(source)?, &mut File::create_new(&library)?)?;

@@ -62,7 +62,7 @@ fn time(engine: &Engine, model: &str, runs: &str, way: Way) -> Result<f64> {
     run.env("INTEL_LIBITTNOTIFY64", "/no/such/collector.so").env("PYTHONDONTWRITEBYTECODE", "1");
     let text = quietly(run.arg(engine.script()).arg(model).arg(runs).args(words))?;
     let line = text.lines().find(|line| line.starts_with('{')).context("the script printed no result")?;
-    let result: Value = serde_json::from_str(line).context("the script's result is no JSON")?;
+    let result: Value = serde_json::from_str(line).context("the script's result is not JSON")?;
     let number = |name: &str| result[name].as_f64().with_context(|| format!("the result has no {name}"));
     let runs = number("runs")?;
     ensure!(runs > 0.0, "no run");
@@ -130,7 +130,7 @@ fn start(table: &mut Table, rounds: u32) -> Result<()> {
             };
             let text = quietly(run.args(["-c", PROGRAM]))?;
             let line = text.lines().next().context("the program printed nothing")?;
-            let end: f64 = line.trim().parse().with_context(|| format!("`{line}` is no time"))?;
+            let end: f64 = line.trim().parse().with_context(|| format!("`{line}` is not a time"))?;
             Ok(end - begin)
         };
         let plain = loaded(false)?;

@@ -103,7 +103,7 @@ impl Hooking {
         }
         let error = hooks.publish(object.id).err()?;
         // Those that wait go on after a while.
-        log::info!("no plan for {}: {error}", object.display_path.display());
+        log::info!("cannot publish the plan for {}: {error}", object.display_path.display());
         self.planned.contains(&object.id).then(|| {
             format!(
                 "operators of {} are not recorded: their hooks cannot be passed to the command ({error})",
