@@ -30,8 +30,9 @@ impl Soak {
             test::live()?
         };
         run(cargo("build").args(["--release", "--quiet"]))?;
-        test.args(["--release", "--package", "nntrace-tests", "--test", "memory", "--"]);
-        test.args(["--test-threads", "1", "--nocapture"]).args(self.files.then_some("files_"));
+        test.args(["--release", "--package", "nntrace-tests", "--test", "program", "--"]);
+        test.args(["--test-threads", "1", "--nocapture"]);
+        test.arg(if self.files { "memory::files_" } else { "memory::" });
         run(test.env("NNTRACE_SOAK_SECONDS", self.seconds.to_string()))
     }
 }

@@ -1,6 +1,7 @@
 //! All tests of the workspace.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -60,13 +61,25 @@ pub fn live() -> Result<Command> {
 const REQUIRED: (&str, &str) = ("NNTRACE_LIVE", "required");
 
 /// Program with tests.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// Its target's name, and its package's folder if that has another.
     name: String,
     path: PathBuf,
     /// Folder of its package, in which it runs.
     folder: PathBuf,
+    /// Whether each of its modules tests something else, in a process of its own.
+    has_modules: bool,
+}
+
+/// Tests that run in one process.
+#[derive(Debug)]
+struct Job {
+    /// Name for people: that of the program, with the module.
+    name: String,
+    program: Program,
+    /// Tests of the module; empty for all of the program.
+    tests: Vec<String>,
 }
 
 /// Builds everything, as live tests call the binaries, too; returns the programs with tests. All at once: binaries built by
@@ -94,53 +107,85 @@ fn program(message: &str) -> Option<Program> {
     let package = folder.file_name()?.to_str()?;
     let is_of_tests = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "test");
     let name = if is_of_tests { target.to_owned() } else { format!("{package}: {target}") };
-    Some(Program { name, path, folder: folder.to_owned() })
+    Some(Program { name, path, folder: folder.to_owned(), has_modules: is_of_tests })
 }
 
-/// Runs all of them to their ends, as many at once as this host can. Live tests take turns by themselves; those that compare
-/// times need the CPUs for themselves, too: a program that fails beside others has to pass alone.
+/// Runs all tests to their ends, as many at once as this host can. Live tests take turns by themselves; those that compare
+/// times need the CPUs for themselves, too: what fails beside others has to pass alone.
 fn run_programs(programs: &[Program]) -> Result<()> {
     let logs = target_dir()?.join("test-logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
     let begin = Instant::now();
-    let failed = |program: &&Program, at: &str| {
-        let error = program.run(&logs).err()?;
-        println!("FAILED     {}, {at}: {error:#}", program.name);
-        Some(program.name.clone())
+    let failed = |job: &Job, at: &str| {
+        let error = job.run(&logs).err()?;
+        println!("FAILED     {}, {at}: {error:#}", job.name);
+        Some(job.name.clone())
     };
-    let all: Vec<&Program> = programs.iter().collect();
-    let beside_others = side_by_side::jobs(&all, side_by_side::cpus(), |program| {
-        failed(program, "beside others").map(|_| *program)
-    });
-    let again: Vec<&Program> = beside_others.into_iter().flatten().collect();
-    let alone: Vec<String> = again.iter().filter_map(|program| failed(program, "alone")).collect();
+    let jobs: Vec<Vec<Job>> = programs.iter().map(Program::jobs).collect::<Result<_>>()?;
+    let all: Vec<&Job> = jobs.iter().flatten().collect();
+    let beside_others =
+        side_by_side::jobs(&all, side_by_side::cpus(), |job| failed(job, "beside others").map(|_| *job));
+    let again: Vec<&Job> = beside_others.into_iter().flatten().collect();
+    let alone: Vec<String> = again.iter().filter_map(|job| failed(job, "alone")).collect();
     ensure!(alone.is_empty(), "tests failed in {}: {}", alone.len(), alone.join(", "));
     let took = begin.elapsed().as_secs();
-    println!("passed     {} programs with tests, {} of them alone, after {took} s", all.len(), again.len());
+    println!("passed     {} modules with tests, {} of them alone, after {took} s", all.len(), again.len());
     Ok(())
 }
 
 impl Program {
+    /// Returns its tests by the process in which they run.
+    fn jobs(&self) -> Result<Vec<Job>> {
+        let job = |name, tests| Job { name, program: self.clone(), tests };
+        if !self.has_modules {
+            return Ok(vec![job(self.name.clone(), Vec::new())]);
+        }
+        let list = Command::new(&self.path).arg("--list").output();
+        let list = list.with_context(|| format!("{} does not start", self.path.display()))?;
+        ensure!(list.status.success(), "{} cannot list its tests: {}", self.path.display(), list.status);
+        let modules = by_module(&String::from_utf8_lossy(&list.stdout));
+        let named = |(module, tests): (String, Vec<String>)| {
+            let name = if module.is_empty() { self.name.clone() } else { format!("{}::{module}", self.name) };
+            job(name, tests)
+        };
+        Ok(modules.into_iter().map(named).collect())
+    }
+}
+
+/// Returns the tests of a list as libtest prints it, by the module of the program in which they are.
+fn by_module(list: &str) -> BTreeMap<String, Vec<String>> {
+    let mut modules: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let module = test.split_once("::").map_or("", |(module, _)| module);
+        modules.entry(module.to_owned()).or_default().push(test.to_owned());
+    }
+    modules
+}
+
+impl Job {
     /// Runs the tests; prints their number and duration, or all that they print if one fails.
     fn run(&self, logs: &Path) -> Result<()> {
-        let log = logs.join(format!("{}.txt", self.name.replace(": ", "-")));
+        let log = logs.join(format!("{}.txt", self.name.replace([':', ' '], "-")));
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let errors = file.try_clone().context("a file of messages cannot be shared")?;
         let mut test = if is_root()? {
-            Command::new(&self.path)
+            Command::new(&self.program.path)
         } else {
             let mut sudo = Command::new("sudo");
             // As root himself: the tests say who else is to have called sudo.
-            sudo.args(["-E", "--", "env", "-u", "SUDO_UID", "-u", "SUDO_GID"]).arg(&self.path);
+            sudo.args(["-E", "--", "env", "-u", "SUDO_UID", "-u", "SUDO_GID"]).arg(&self.program.path);
             sudo
         };
+        if !self.tests.is_empty() {
+            test.arg("--exact").args(&self.tests);
+        }
         test.env_remove("SUDO_UID")
             .env_remove("SUDO_GID")
-            .current_dir(&self.folder)
+            .current_dir(&self.program.folder)
             .env(REQUIRED.0, REQUIRED.1);
         let begin = Instant::now();
         let status = test.stdin(Stdio::null()).stdout(file).stderr(errors).status();
-        let status = status.with_context(|| format!("{} does not start", self.path.display()))?;
+        let status = status.with_context(|| format!("{} does not start", self.program.path.display()))?;
         let messages = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
         let messages = String::from_utf8_lossy(&messages);
         ensure!(status.success(), "{status}\n{messages}");
@@ -167,15 +212,25 @@ mod tests {
                 r#"{{"reason":"compiler-artifact","manifest_path":"/w/tests/Cargo.toml","target":{{"kind":["{kind}"],"name":"loss"}},"profile":{{"test":{is_test}}},"executable":"/w/loss-1"}}"#
             )
         };
-        let found = |name: &str| {
+        let found = |name: &str, has_modules| {
             let name = name.to_owned();
-            Some(Program { name, path: "/w/loss-1".into(), folder: "/w/tests".into() })
+            Some(Program { name, path: "/w/loss-1".into(), folder: "/w/tests".into(), has_modules })
         };
-        assert_eq!(program(&message("test", true)), found("loss"));
-        assert_eq!(program(&message("bin", true)), found("tests: loss"));
+        assert_eq!(program(&message("test", true)), found("loss", true));
+        assert_eq!(program(&message("bin", true)), found("tests: loss", false));
         assert_eq!(program(&message("bin", false)), None);
         assert_eq!(program(r#"{"reason":"build-finished","success":true}"#), None);
         assert_eq!(program("no message"), None);
+    }
+
+    #[test]
+    fn tests_are_told_apart_by_module() {
+        let list =
+            "loss::a: test\nalone: test\nloss::deep::b: test\nloss::c: benchmark\n\n4 tests, 0 benchmarks\n";
+        let of = |tests: &[&str]| tests.iter().map(|&test| test.to_owned()).collect::<Vec<_>>();
+        let expected =
+            [(String::new(), of(&["alone"])), ("loss".to_owned(), of(&["loss::a", "loss::deep::b"]))];
+        assert_eq!(by_module(list), BTreeMap::from(expected));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub struct Vm {
     /// Where a tool is missing or unavailable, print a message and succeed
     #[arg(long)]
     if_possible: bool,
-    /// Names of checks or of test programs, after `--` [default: all]
+    /// Names of checks or of modules of the `kernel` tests, after `--` [default: all]
     #[arg(last = true)]
     filter: Vec<String>,
 }

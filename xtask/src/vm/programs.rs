@@ -19,12 +19,14 @@ use crate::{
     },
 };
 
-/// Tests that use the kernel. Those of the terminal need tmux, which is not there; those of C programs, a compiler; and
-/// `idle_against_ftrace` has its counterpart in the machine's own checks, as here another CPU may get its turn between two
-/// readings of the clock that elsewhere are one microsecond apart.
+/// Program with the tests that use the kernel.
+const TESTS: &str = "kernel";
+/// Modules of it that run in machines. Others need a compiler or time, and `idle_against_ftrace` has its counterpart in
+/// the machine's own checks, as here another CPU may get its turn between two readings of the clock that elsewhere are one
+/// microsecond apart.
 const SUITES: [&str; 7] =
     ["evidence", "hotplug", "initial_state", "kernel_log", "power_programs", "replay_and_kernel", "verify"];
-/// Tests that write marks as fast as they can, or start dozens of programs: emulated, each is a matter of many minutes.
+/// Modules that write marks as fast as they can, or start dozens of programs: emulated, each is a matter of many minutes.
 /// They are run when they are named.
 const SLOW_SUITES: [&str; 8] = [
     "bad_targets",
@@ -62,7 +64,8 @@ pub struct Programs {
     arch: Arch,
     built: PathBuf,
     names: Vec<&'static str>,
-    suites: Vec<(&'static str, PathBuf)>,
+    /// Program with tests, and the modules of it that are to run.
+    tests: Option<(PathBuf, Vec<&'static str>)>,
     targets: Vec<PathBuf>,
     engine: Vec<PathBuf>,
     calls: Vec<PathBuf>,
@@ -103,19 +106,18 @@ impl Programs {
         }
         // Artifacts as JSON: the names of test programs have hashes in them.
         cargo.args(["--bins", "--message-format=json-render-diagnostics"]);
-        cargo.args(wanted.iter().flat_map(|name| ["--test", name]));
+        if !wanted.is_empty() {
+            cargo.args(["--test", TESTS]);
+        }
         let messages = quietly(&mut cargo)?;
-        let suites = wanted
-            .into_iter()
-            .map(|name| Ok((name, executable(&messages, name).with_context(|| format!("test {name}"))?)))
-            .collect::<Result<Vec<_>>>()?;
+        let tests = if wanted.is_empty() { None } else { Some((executable(&messages, TESTS)?, wanted)) };
         let needs_python = filter.is_empty() || filter.iter().any(|it| it == "checks" || it == WITH_PYTHON);
         let python = needs_python.then(|| Python::get(arch)).transpose()?;
         Ok(Self {
             arch,
             built: cross.programs(PROFILE)?,
             names,
-            suites,
+            tests,
             targets: targets(arch)?,
             engine: engine(arch)?,
             calls: calls(arch)?,
@@ -137,10 +139,10 @@ impl Programs {
         for name in &self.names {
             archive.add(&format!("nntrace/{name}"), program(&self.built.join(name))?);
         }
-        for (name, path) in &self.suites {
-            archive.add(&format!("nntrace/deps/{name}"), program(path)?);
-        }
-        if !self.suites.is_empty() {
+        if let Some((path, modules)) = &self.tests {
+            archive.add("nntrace/deps/tests", program(path)?);
+            let content = modules.join("\n").into_bytes();
+            archive.add("nntrace/modules", Node::File { content, executable: false });
             self.busybox.add(&TOOLS, archive);
             // Their location when the tests were compiled.
             for name in HELPERS {
@@ -180,7 +182,7 @@ fn executable(messages: &str, name: &str) -> Result<PathBuf> {
             return Ok(path.into());
         }
     }
-    anyhow::bail!("cargo tells of no program")
+    anyhow::bail!("cargo has built no test program by the name {name}")
 }
 
 /// Target written in C++.

@@ -1,4 +1,4 @@
-//! The page as text, and what is kept for it. `tests/tests/html_report.rs` opens pages in a browser.
+//! The page as text, and what is kept for it. `tests/tests/results/html_report.rs` opens pages in a browser.
 
 use std::borrow::Cow;
 

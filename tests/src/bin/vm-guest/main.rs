@@ -1,7 +1,7 @@
 //! First and only own process of a VM of `cargo xtask vm`: it sets up the VM, runs the checks, sends the results to
 //! the host, and ends the VM.
 //!
-//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it; `checks`
+//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of modules of the test program beside it; `checks`
 //! and `tests` stand for all of either.
 
 mod calls;
@@ -36,7 +36,7 @@ pub enum Outcome {
 /// A check by name.
 type Check = (&'static str, fn() -> Result<Outcome>);
 
-/// All checks except the test programs, in the order in which they run.
+/// All checks except the tests, in the order in which they run.
 const CHECKS: [Check; 20] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),

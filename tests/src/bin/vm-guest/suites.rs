@@ -1,14 +1,16 @@
 //! Runs the live tests unchanged.
 
-use std::{fmt::Write as _, fs, path::Path, process::Command, time::Duration};
+use std::{fmt::Write as _, fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_tests::child::Child;
 
 use crate::{Outcome, host, run};
 
-/// Folder of the test programs, each named like its source, and of this program.
-const SUITES: &str = "/nntrace/deps";
+/// Program with the tests.
+const TESTS: &str = "/nntrace/deps/tests";
+/// File with the names of its modules that are to run, one in each line.
+const MODULES: &str = "/nntrace/modules";
 /// Number of marks of a flood: each takes a tenth of a millisecond here.
 const FLOOD: &str = "40000";
 /// File with their output for the host.
@@ -28,20 +30,26 @@ pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
     failed
 }
 
-/// Returns the test programs that are here, in the order in which they run.
+/// Returns the modules with tests, in the order in which they run; none where there are no tests.
 pub fn names() -> Vec<String> {
-    let entries = fs::read_dir(SUITES).into_iter().flatten().flatten();
-    let own = std::env::current_exe().ok();
-    let is_own = |name: &str| own.as_deref().and_then(Path::file_name).is_some_and(|own| own == name);
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.filter(|name| !is_own(name)).collect();
-    names.sort();
-    names
+    let names = fs::read_to_string(MODULES).unwrap_or_default();
+    names.lines().map(str::to_owned).collect()
+}
+
+/// Returns the tests of a module, as the program lists them.
+fn of_module(program: &str, module: &str) -> Result<Vec<String>> {
+    let listed = Child::start(Command::new(program).arg("--list"))?.wait_for(Duration::from_mins(1))?.text();
+    let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    let is_in_module = |test: &&str| test.strip_prefix(module).is_some_and(|rest| rest.starts_with("::"));
+    let tests: Vec<String> = tests.filter(is_in_module).map(str::to_owned).collect();
+    ensure!(!tests.is_empty(), "{program} has no tests in a module {module}");
+    Ok(tests)
 }
 
 fn suite(name: &str, log: &mut String) -> Result<Outcome> {
-    let mut command = Command::new(Path::new(SUITES).join(name));
-    command.args(["--test-threads=1", "--show-output"]);
+    let tests = of_module(TESTS, name)?;
+    let mut command = Command::new(TESTS);
+    command.args(["--test-threads=1", "--show-output", "--exact"]).args(tests);
     command.envs([("PATH", "/bin"), ("NNTRACE_LIVE", "required"), ("NNTRACE_FLOOD_MARKS", FLOOD)]);
     let ended = Child::start(&mut command)?.wait_for(Duration::from_mins(10))?;
     let text = ended.text();

@@ -7,7 +7,7 @@ use nntrace_tests::{
     results::Results as _,
 };
 
-use crate::{LARGE_RUNS, RUNS};
+use super::{LARGE_RUNS, RUNS};
 
 /// Time of a run outside of the function that executes the model, µs, at most: of the interpreter and the engine's module
 /// for it, and of the kernel on its way to the probes. It is 15 to 25 on machines on which a probe costs 1 to 1.5. Slower

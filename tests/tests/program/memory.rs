@@ -120,7 +120,11 @@ fn files_with_more_of_everything_than_there_is_room_for() -> Result<()> {
     // The peak is that of all children, those of the other tests as well: this test has a process of its own.
     if std::env::var_os(ALONE).is_none() {
         let mut alone = Command::new(std::env::current_exe()?);
-        alone.args(["files_with_more_of_everything_than_there_is_room_for", "--exact", "--nocapture"]);
+        alone.args([
+            "memory::files_with_more_of_everything_than_there_is_room_for",
+            "--exact",
+            "--nocapture",
+        ]);
         let ended = Child::start(alone.env(ALONE, "1"))?.wait_for(LIMIT)?;
         print!("{}", ended.text());
         return ended.expect_code(0).map(drop);

@@ -175,7 +175,7 @@ fn every_build_starts_the_function_with_the_nop() {
 
 #[test]
 fn the_examples_of_the_documentation_compile() -> Result<()> {
-    const TEXT: &str = include_str!("../../nntrace-common/docs/marking.md");
+    const TEXT: &str = include_str!("../../../nntrace-common/docs/marking.md");
     let folder = tempfile::tempdir()?;
     let mut examples = 0;
     for (fence, suffix, words) in

@@ -334,7 +334,7 @@ fn sections_of_a_systrace_are_slices() -> Result<()> {
 }
 
 /// Calls of a driver, some with a setup, one with something in it, one reported by a callback; and work taken too early.
-const HAND_OVERS: &str = include_str!("../fixtures/perfetto/hand_overs.txt");
+const HAND_OVERS: &str = include_str!("../../fixtures/perfetto/hand_overs.txt");
 
 /// Returns the text of the trace of [`HAND_OVERS`].
 fn hand_overs_text() -> String {

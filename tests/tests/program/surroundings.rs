@@ -24,7 +24,7 @@ fn programs_start_with_default_signals() -> Result<()> {
 fn programs_see_no_settings_but_those_of_their_test() -> Result<()> {
     // Another process, whose variables are its own, runs the test below.
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--ignored", "--exact", "inner"]);
+    command.args(["--ignored", "--exact", "surroundings::inner"]);
     command.envs([
         ("NO_COLOR", "1"),
         ("COLUMNS", "7"),

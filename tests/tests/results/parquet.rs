@@ -23,7 +23,7 @@ use nntrace_user::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PAGE: &str = include_str!("../../nntrace-user/docs/parquet.md");
+const PAGE: &str = include_str!("../../../nntrace-user/docs/parquet.md");
 
 /// Folder of runs and of their tables.
 struct Fleet(TempDir);
