@@ -213,7 +213,7 @@ static int take_new(struct dl_phdr_info *object, size_t size, void *data) {
 static void look_up(struct new_object *object, const char *folder) {
     struct stat status;
     if (object->has_code && strchr(object->path, '/') && syscall(SYS_newfstatat, AT_FDCWD, object->path, &status, 0) == 0) {
-        object->progress = nntrace_hook_plan(folder, status.st_dev, status.st_ino, &object->plan);
+        object->progress = nntrace_hook_plan(folder, &status, &object->plan);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Reading of plans. A plan is a file of lines, each with one text or with decimal numbers that are separated by blanks:
+ * Reading of plans. A plan's file is named by device, inode, size and time of the last change of the file that it is for: seconds
+ * and nanoseconds. It is a file of lines, each with one text or with decimal numbers that are separated by blanks:
  *
  *     nntrace-hooks 1 FUNCTIONS ENTRIES
  *
@@ -29,6 +30,8 @@
 
 /* Bytes of a plan at most. */
 #define MOST_BYTES (64L << 20)
+/* Bytes of a plan's name at most, with the slash before it. */
+#define LONGEST_NAME 128
 /* Plans that are kept. */
 #define MOST_PLANS 64
 /* Last part of the name of a plan while the file is being examined. */
@@ -47,8 +50,13 @@ struct room {
     char *end;
 };
 
+/* A file with its content: it has another plan once it was written to, or its inode number is that of another file. */
+struct file_state {
+    uint64_t numbers[5];
+};
+
 static struct known {
-    uint64_t device, inode;
+    struct file_state file;
     const struct plan *plan;
 } known[MOST_PLANS];
 static uint32_t known_count;
@@ -181,13 +189,30 @@ static bool read_plan(long file, const struct plan **plan) {
 
 static char *put_hexadecimal(char *to, uint64_t number) {
     int shift = 60;
+    while (shift > 0 && number >> shift == 0) {
+        shift -= 4;
+    }
     for (; shift >= 0; shift -= 4) {
         *to++ = "0123456789abcdef"[number >> shift & 15];
     }
     return to;
 }
 
-enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t inode, const struct plan **plan) {
+/* Appends the name of a file's plan: its numbers, with hyphens between them. */
+static char *put_name(char *to, const struct file_state *file) {
+    size_t at;
+    for (at = 0; at < sizeof file->numbers / sizeof file->numbers[0]; ++at) {
+        if (at > 0) {
+            *to++ = '-';
+        }
+        to = put_hexadecimal(to, file->numbers[at]);
+    }
+    return to;
+}
+
+enum progress nntrace_hook_plan(const char *folder, const struct stat *status, const struct plan **plan) {
+    const struct file_state file_state = {{status->st_dev, status->st_ino, (uint64_t)status->st_size,
+                                           (uint64_t)status->st_mtim.tv_sec, (uint64_t)status->st_mtim.tv_nsec}};
     char path[4096];
     const size_t length = strlen(folder);
     char *end;
@@ -195,20 +220,18 @@ enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t in
     long file;
     *plan = NULL;
     for (at = 0; at < known_count; ++at) {
-        if (known[at].device == device && known[at].inode == inode) {
+        if (memcmp(&known[at].file, &file_state, sizeof file_state) == 0) {
             *plan = known[at].plan;
             return EXAMINED;
         }
     }
-    if (known_count == MOST_PLANS || length > sizeof path - 64) {
+    if (known_count == MOST_PLANS || length > sizeof path - LONGEST_NAME) {
         return EXAMINED;
     }
     memcpy(path, folder, length);
     end = path + length;
     *end++ = '/';
-    end = put_hexadecimal(end, device);
-    *end++ = '-';
-    end = put_hexadecimal(end, inode);
+    end = put_name(end, &file_state);
     *end = '\0';
     /* By number: libc's functions may end a thread that is cancelled. */
     file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -225,8 +248,7 @@ enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t in
         syscall(SYS_close, file);
     }
     if (*plan) {
-        known[known_count].device = device;
-        known[known_count].inode = inode;
+        known[known_count].file = file_state;
         known[known_count++].plan = *plan;
     }
     return EXAMINED;

@@ -6,6 +6,7 @@
 #define NNTRACE_HOOKS_PLAN_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "hooks.h"
 
@@ -27,7 +28,7 @@ struct plan {
 enum progress { UNKNOWN, BEING_EXAMINED, EXAMINED };
 
 /* Reads the plan for a file, once for all times that it is loaded: NULL unless the file is examined, and has functions to hook. */
-enum progress nntrace_hook_plan(const char *folder, uint64_t device, uint64_t inode, const struct plan **plan)
+enum progress nntrace_hook_plan(const char *folder, const struct stat *file, const struct plan **plan)
     __attribute__((visibility("hidden")));
 
 #endif

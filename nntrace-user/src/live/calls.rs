@@ -74,7 +74,7 @@ impl CallProbes {
     pub(super) fn new(specs: Vec<CallSpec>) -> Self {
         let wanted = specs.into_iter().map(|spec| {
             let file = match &spec.library {
-                LibraryName::Path(path) => Object::at(path).ok().map(|object| object.id),
+                LibraryName::Path(path) => Object::at(path).ok().map(|object| object.id()),
                 _ => None,
             };
             Wanted { spec, file, is_mapped: false, is_found: false }
@@ -101,11 +101,11 @@ impl CallProbes {
         }
         let executable = ObjectId::at(&processes.dir(pid).join("exe")).ok();
         for object in objects {
-            let soname = self.examined.insert(object.id).then(|| soname(object)).flatten();
+            let soname = self.examined.insert(object.id()).then(|| soname(object)).flatten();
             for place in 0..self.wanted.len() {
                 let wanted = &self.wanted[place];
                 if wanted.is_for(object, executable, soname.as_deref())
-                    && self.searched.insert((object.id, place))
+                    && self.searched.insert((object.id(), place))
                 {
                     self.search(kernel, model, object, place);
                 }
@@ -115,7 +115,7 @@ impl CallProbes {
             return;
         }
         for object in objects {
-            if self.handlers.insert(object.id)
+            if self.handlers.insert(object.id())
                 && let Err(reason) = probe_handlers(kernel, object)
             {
                 let file = object.display_path.display();
@@ -158,7 +158,7 @@ impl CallProbes {
         spec: &CallSpec,
         function: &Function,
     ) -> Result<(), String> {
-        if !self.attached.insert((object.id, function.entry)) {
+        if !self.attached.insert((object.id(), function.entry)) {
             return Err("it is probed already, as another --call wants it".to_owned());
         }
         let probe = places::probe(&spec.signature, function.machine, function.pushed);
@@ -231,8 +231,8 @@ impl Wanted {
     /// Whether a file is the one that is asked for.
     fn is_for(&self, object: &Object, executable: Option<ObjectId>, soname: Option<&str>) -> bool {
         match &self.spec.library {
-            LibraryName::Executable => executable == Some(object.id),
-            LibraryName::Path(path) => self.file == Some(object.id) || object.display_path == *path,
+            LibraryName::Executable => executable == Some(object.id()),
+            LibraryName::Path(path) => self.file == Some(object.id()) || object.display_path == *path,
             LibraryName::Name(name) => {
                 object.display_path.file_name().is_some_and(|file| file == name.as_str())
                     || soname == Some(name.as_str())

@@ -38,7 +38,7 @@ use super::{
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
-    target::{self, ElfErrorReason, Object, ObjectId, PinnedFile, Processes},
+    target::{self, ElfErrorReason, FileState, Object, ObjectId, PinnedFile, Processes},
 };
 use crate::model::{function_names::Names, plurals::counted, run_facts::ProbedEngine};
 
@@ -57,7 +57,9 @@ pub(crate) struct EngineProbes {
     hooking: Hooking,
     /// Whether the programs need the texts of all names.
     emits_begins: bool,
-    examined: HashSet<ObjectId>,
+    examined: HashSet<FileState>,
+    /// Files with probed functions. If one is written to, its probes go, and it is not examined again.
+    probed: HashSet<ObjectId>,
     /// Processes, each with its program, whose literals are in memory.
     touched: HashSet<(u32, PathBuf)>,
     /// Files that were searched for the start of exception handlers.
@@ -84,6 +86,7 @@ impl EngineProbes {
             hooking: Hooking::new(options.operators.hooks().cloned()),
             emits_begins,
             examined: HashSet::new(),
+            probed: HashSet::new(),
             touched: HashSet::new(),
             searched: HashSet::new(),
             engines: Vec::new(),
@@ -129,11 +132,13 @@ impl EngineProbes {
             return;
         }
         let is_collector = |object: &Object| object.pin().is_ok_and(|pinned| itt::is_collector(&pinned));
-        if objects.iter().any(|object| !self.examined.contains(&object.id) && is_collector(object)) {
+        if objects.iter().any(|object| !self.examined.contains(&object.state) && is_collector(object)) {
             self.catalog.leave_to_itt();
         }
         self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
-        let new: Vec<&Object> = objects.iter().filter(|object| self.examined.insert(object.id)).collect();
+        let is_new =
+            |object: &&Object| self.examined.insert(object.state) && !self.probed.contains(&object.id());
+        let new: Vec<&Object> = objects.iter().filter(is_new).collect();
         for object in &new {
             self.hooking.announce(object);
         }
@@ -148,7 +153,7 @@ impl EngineProbes {
             return;
         }
         for object in objects {
-            if self.searched.insert(object.id)
+            if self.searched.insert(object.id())
                 && let Err(error) = probe_handlers(kernel, object)
             {
                 let file = object.display_path.display();
@@ -230,6 +235,9 @@ impl EngineProbes {
             let probed =
                 attach(kernel, names, &pinned, &engine.probes, &mut self.compared, self.emits_begins)?;
             self.notes.extend(probed.refused);
+            if probed.functions > 0 {
+                self.probed.insert(object.id());
+            }
             if probed.functions + hooked > 0 {
                 self.engines.push(ProbedEngine {
                     engine: engine.engine,

@@ -35,7 +35,7 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use super::{
-    target::{self, ObjectId, exports},
+    target::{self, FileState, ObjectId, exports},
     target_library,
 };
 use crate::caller::RunAs;
@@ -177,8 +177,8 @@ impl Hooks {
     }
 
     /// Announces that a file is being examined: processes that have loaded it wait longer for its plan.
-    pub(super) fn announce_plan(&self, object: ObjectId) {
-        if let Err(error) = self.prepare_plan(object, "") {
+    pub(super) fn announce_plan(&self, file: FileState) {
+        if let Err(error) = self.prepare_plan(file, "") {
             log::info!("cannot write a plan: {error}");
         }
     }
@@ -187,8 +187,8 @@ impl Hooks {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn prepare_plan(&self, object: ObjectId, text: &str) -> io::Result<()> {
-        let new = self.unpublished(object);
+    pub(super) fn prepare_plan(&self, file: FileState, text: &str) -> io::Result<()> {
+        let new = self.unpublished(file);
         fs::write(&new, text)?;
         fs::set_permissions(&new, Permissions::from_mode(0o644))
     }
@@ -197,16 +197,16 @@ impl Hooks {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn publish(&self, object: ObjectId) -> io::Result<()> {
-        let new = self.unpublished(object);
+    pub(super) fn publish(&self, file: FileState) -> io::Result<()> {
+        let new = self.unpublished(file);
         if !new.exists() {
-            self.prepare_plan(object, "")?;
+            self.prepare_plan(file, "")?;
         }
-        fs::rename(new, self.0.plans.join(plan_name(object)))
+        fs::rename(new, self.0.plans.join(plan_name(file)))
     }
 
-    fn unpublished(&self, object: ObjectId) -> PathBuf {
-        self.0.plans.join(plan_name(object)).with_extension("new")
+    fn unpublished(&self, file: FileState) -> PathBuf {
+        self.0.plans.join(plan_name(file)).with_extension("new")
     }
 
     /// Sets whether files are being examined: processes that have loaded others wait longer, too.
@@ -295,9 +295,10 @@ impl Files {
     }
 }
 
-/// Returns the name of a file's plan in the folder of the plans: nntrace-common/hooks/plan.c.
-fn plan_name(object: ObjectId) -> String {
-    format!("{:016x}-{:016x}", object.device, object.inode)
+/// Returns the name of a file's plan in the folder of the plans: nntrace-common/hooks/plan.c. The plan of an earlier content has
+/// another name.
+fn plan_name(FileState { id, content: (size, seconds, nanoseconds) }: FileState) -> String {
+    format!("{:x}-{:x}-{size:x}-{seconds:x}-{nanoseconds:x}", id.device, id.inode)
 }
 
 /// Whether a file is the library, whatever its name. One that cannot be read is not.
@@ -339,16 +340,16 @@ mod tests {
     fn plans_are_readable_by_all_once_they_are_published_and_removed_at_the_end() {
         let (hooks, _parent) = hooks();
         let folder = hooks.0.folder.path().to_owned();
-        let object = ObjectId { device: 0x1f, inode: 7 };
-        let plan = folder.join("plans/000000000000001f-0000000000000007");
-        hooks.prepare_plan(object, "text").unwrap();
+        let file = |inode| FileState { id: ObjectId { device: 0x1f, inode }, content: (32, -1, 10) };
+        let plan = folder.join("plans/1f-7-20-ffffffffffffffff-a");
+        hooks.prepare_plan(file(7), "text").unwrap();
         assert!(!plan.exists());
-        hooks.publish(object).unwrap();
+        hooks.publish(file(7)).unwrap();
         assert_eq!(fs::read_to_string(&plan).unwrap(), "text");
         assert_eq!(fs::metadata(&plan).unwrap().permissions().mode() & 0o777, 0o644);
         // A file in which nothing is to be hooked.
-        hooks.publish(ObjectId { device: 0x1f, inode: 8 }).unwrap();
-        let empty = folder.join("plans/000000000000001f-0000000000000008");
+        hooks.publish(file(8)).unwrap();
+        let empty = folder.join("plans/1f-8-20-ffffffffffffffff-a");
         assert_eq!(fs::read(empty).unwrap(), b"");
         drop(hooks);
         assert!(!folder.exists());

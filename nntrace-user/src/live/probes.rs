@@ -12,7 +12,7 @@ use super::{
     kernel::{Kernel, KernelError},
     probe_trials::leading_nops::{NopProbe, NopProbes},
     target::{
-        self, KnownMappings, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects,
+        self, FileState, KnownMappings, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects,
         ProcessError, Processes, SearchReport, SymbolSpec,
     },
 };
@@ -44,7 +44,7 @@ pub(crate) struct Probes {
     placement: Placement,
     /// Library of our own that targets have loaded: its functions are none of theirs.
     own_library: Option<ObjectId>,
-    searched: HashSet<ObjectId>,
+    searched: HashSet<FileState>,
     attached: HashSet<(ObjectId, u64)>,
     /// Loaders that were met, and whether their notifications are probed.
     loaders: HashMap<ObjectId, bool>,
@@ -117,8 +117,9 @@ impl Probes {
         self.follow_loader(kernel, processes, pid, &objects);
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
         let mapped = objects.objects;
-        new.objects.extend(mapped.iter().filter(|object| self.searched.insert(object.id)).cloned());
-        if let Some(own) = new.objects.iter().position(|object| Some(object.id) == self.own_library) {
+        let is_new = |object: &&Object| self.searched.insert(object.state) && !is_probed(&self.attached, object);
+        new.objects.extend(mapped.iter().filter(is_new).cloned());
+        if let Some(own) = new.objects.iter().position(|object| Some(object.id()) == self.own_library) {
             let own = Objects { objects: vec![new.objects.remove(own)], failed: Vec::new() };
             // Its lanes are taken in all processes as it is.
             self.probe_found(kernel, &SearchReport::of(&own, &self.specs));
@@ -144,9 +145,8 @@ impl Probes {
     /// Brings the literals of a process into memory, those of probed files: on kernels before 6.0 a mark whose text
     /// is not in memory is lost.
     fn touch_literals(&mut self, processes: &Processes, pid: u32, mapped: &[Object]) {
-        let is_probed = |object: &&Object| self.attached.iter().any(|(id, _)| *id == object.id);
-        let files: Vec<&Path> =
-            mapped.iter().filter(is_probed).map(|object| object.display_path.as_path()).collect();
+        let probed = mapped.iter().filter(|object| is_probed(&self.attached, object));
+        let files: Vec<&Path> = probed.map(|object| object.display_path.as_path()).collect();
         if files.is_empty() {
             return;
         }
@@ -165,7 +165,7 @@ impl Probes {
     /// Probes the notifications of a process's loader, if that is new.
     fn follow_loader(&mut self, kernel: &mut Kernel, processes: &Processes, pid: u32, objects: &Objects) {
         let Some(loader) = target::loader_of(processes, pid, objects) else { return };
-        if self.loaders.contains_key(&loader.id) {
+        if self.loaders.contains_key(&loader.id()) {
             return;
         }
         let attached = match target::notification(processes, pid, loader) {
@@ -180,7 +180,7 @@ impl Probes {
                 Err(format!("{} has no function that tells of new libraries", loader.display_path.display()))
             }
         };
-        self.loaders.insert(loader.id, attached.is_ok());
+        self.loaders.insert(loader.id(), attached.is_ok());
         if let Err(reason) = attached {
             self.failures
                 .push(format!("libraries that are loaded later are found at the next update only: {reason}"));
@@ -211,12 +211,12 @@ impl Probes {
     pub(crate) fn hears_loader(&self, processes: &Processes, pid: u32) -> bool {
         let Ok(objects) = Objects::mapped_by(processes, pid) else { return false };
         let loader = target::loader_of(processes, pid, &objects);
-        loader.is_some_and(|loader| self.loaders.get(&loader.id) == Some(&true))
+        loader.is_some_and(|loader| self.loaders.get(&loader.id()) == Some(&true))
     }
 
     /// Searches one file, whichever processes map it.
     pub(crate) fn search_file(&mut self, kernel: &mut Kernel, object: Object) {
-        self.searched.insert(object.id);
+        self.searched.insert(object.state);
         self.search(kernel, &Objects { objects: vec![object], failed: Vec::new() });
     }
 
@@ -403,4 +403,9 @@ impl Probes {
     pub(crate) fn take_failures(&mut self) -> Vec<String> {
         std::mem::take(&mut self.failures)
     }
+}
+
+/// Whether functions of a file are probed. If it is written to, its probes go, and it is not searched again.
+fn is_probed(attached: &HashSet<(ObjectId, u64)>, object: &Object) -> bool {
+    attached.iter().any(|(id, _)| *id == object.id())
 }

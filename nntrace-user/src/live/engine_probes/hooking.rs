@@ -12,7 +12,7 @@ use crate::live::{
     express::offers,
     hooks::{self, Hooks},
     kernel::{Kernel, KernelError, lanes::LaneProbe},
-    target::{Object, ObjectId, Processes, has_interpreter},
+    target::{FileState, Object, ObjectId, Processes, has_interpreter},
 };
 
 /// Key of the auxiliary vector that says whether a program runs with other rights than its caller (getauxval(3)): its loader
@@ -26,9 +26,9 @@ const MOST_NOTES: usize = 20;
 pub(super) struct Hooking {
     hooks: Option<Hooks>,
     /// Files with hooked functions.
-    planned: HashSet<ObjectId>,
+    planned: HashSet<FileState>,
     /// Files that programs need not wait for any more.
-    answered: HashSet<ObjectId>,
+    answered: HashSet<FileState>,
     /// Processes that map such a file without the library.
     without: HashSet<u32>,
     /// Files that offer lanes, and whether each is the library, of this run or of another one.
@@ -78,7 +78,7 @@ impl Hooking {
     pub(super) fn is_possible(&self, process: Option<Mapping<'_>>, objects: &[Object]) -> bool {
         let Some(hooks) = &self.hooks else { return false };
         process.is_none_or(|process| {
-            objects.iter().any(|object| self.is_library(object.id)) || will_have_library(hooks, process)
+            objects.iter().any(|object| self.is_library(object.id())) || will_have_library(hooks, process)
         })
     }
 
@@ -89,8 +89,8 @@ impl Hooking {
 
     /// Says that a file is being examined.
     pub(super) fn announce(&self, object: &Object) {
-        if let Some(hooks) = self.hooks.as_ref().filter(|_| !self.answered.contains(&object.id)) {
-            hooks.announce_plan(object.id);
+        if let Some(hooks) = self.hooks.as_ref().filter(|_| !self.answered.contains(&object.state)) {
+            hooks.announce_plan(object.state);
         }
     }
 
@@ -98,13 +98,13 @@ impl Hooking {
     /// when that fails.
     pub(super) fn answer(&mut self, object: &Object) -> Option<String> {
         let hooks = self.hooks.as_ref()?;
-        if !self.answered.insert(object.id) {
+        if !self.answered.insert(object.state) {
             return None;
         }
-        let error = hooks.publish(object.id).err()?;
+        let error = hooks.publish(object.state).err()?;
         // Those that wait go on after a while.
         log::info!("cannot publish the plan for {}: {error}", object.display_path.display());
-        self.planned.contains(&object.id).then(|| {
+        self.planned.contains(&object.state).then(|| {
             format!(
                 "operators of {} are not recorded: their hooks cannot be passed to the command ({error})",
                 object.display_path.display()
@@ -147,10 +147,10 @@ impl Hooking {
         let counts =
             groups.iter().map(|probes| probes.iter().filter(|probe| plan.add(probe)).count()).collect();
         if !plan.is_empty() {
-            hooks.prepare_plan(object.id, &plan.text()).map_err(|error| {
+            hooks.prepare_plan(object.state, &plan.text()).map_err(|error| {
                 format!("{}: not hooked, but probed: {error}", object.display_path.display())
             })?;
-            self.planned.insert(object.id);
+            self.planned.insert(object.state);
             for probes in groups {
                 probes.retain(|probe| !plan.has(probe));
             }
@@ -161,9 +161,9 @@ impl Hooking {
     /// Returns a note if a process maps a file with hooked functions without having the library.
     pub(super) fn note_without(&mut self, process: Mapping<'_>, objects: &[Object]) -> Option<String> {
         let hooks = self.hooks.as_ref()?;
-        let planned = objects.iter().find(|object| self.planned.contains(&object.id))?;
-        let has_library = objects.iter().any(|object| self.is_library(object.id))
-            || (is_program(process, planned.id) && will_have_library(hooks, process));
+        let planned = objects.iter().find(|object| self.planned.contains(&object.state))?;
+        let has_library = objects.iter().any(|object| self.is_library(object.id()))
+            || (is_program(process, planned.id()) && will_have_library(hooks, process));
         let has_library = has_library && !is_filtered(&process.processes.dir(process.pid));
         if self.without.len() >= MOST_NOTES || has_library || !self.without.insert(process.pid) {
             return None;
@@ -214,7 +214,7 @@ mod tests {
         let mut without = Hooking::new(None);
         let object = Object::at(&std::env::current_exe().unwrap()).unwrap();
         assert!(!without.is_possible(Some(us), std::slice::from_ref(&object)));
-        assert!(is_program(us, object.id));
+        assert!(is_program(us, object.id()));
         assert_eq!(without.plan(&object, &mut [&mut Vec::new()]), Ok(vec![0]));
         assert_eq!(without.answer(&object), None);
         assert_eq!(without.note_without(us, &[object]), None);

@@ -94,7 +94,7 @@ impl Offers {
         functions: &[&LaneFunction],
     ) {
         let has_function =
-            |function: &&LaneFunction| mapped.iter().any(|object| object.id == function.object);
+            |function: &&LaneFunction| mapped.iter().any(|object| object.id() == function.object);
         let functions: Vec<_> = functions.iter().copied().filter(has_function).collect();
         let Some(start) = (!functions.is_empty()).then(|| start_of(pid)).flatten() else { return };
         if self.processes.get(&pid).is_some_and(|process| process.start != start) {

@@ -126,7 +126,7 @@ impl SearchReport {
                 self.functions
                     .extend(file.functions.into_iter().map(|found| in_object(object, &pinned, found)));
                 self.lanes.extend(file.lanes.into_iter().map(|point| LaneFunction {
-                    object: object.id,
+                    object: object.id(),
                     path: pinned.clone(),
                     display_path: object.display_path.clone(),
                     offset: point.offset,
@@ -264,7 +264,7 @@ impl fmt::Display for NearReason {
 }
 
 fn in_object(object: &Object, pinned: &PinnedFile, found: Found) -> MarkFunction {
-    MarkFunction { object: object.id, path: pinned.clone(), display_path: object.display_path.clone(), found }
+    MarkFunction { object: object.id(), path: pinned.clone(), display_path: object.display_path.clone(), found }
 }
 
 fn count(number: usize, what: &str) -> String {

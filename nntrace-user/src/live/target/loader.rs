@@ -43,7 +43,7 @@ pub(crate) fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Object
         None => exe,
     };
     let id = ObjectId::from(&std::fs::metadata(file).ok()?);
-    objects.objects.iter().find(|object| object.id == id)
+    objects.objects.iter().find(|object| object.id() == id)
 }
 
 /// Location of a loader's function for debuggers.

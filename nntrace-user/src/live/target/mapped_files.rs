@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{major, minor};
 use thiserror::Error;
 
-use super::object_id::ObjectId;
+use super::object_id::{FileState, ObjectId};
 use super::pinned_file::PinnedFile;
 use super::proc_maps::{self, Mapping};
 use super::process::{ProcessError, Processes};
@@ -30,8 +30,8 @@ use crate::caller::{self, FileRights};
 /// File to search for mark functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// Identity of the file.
-    pub id: ObjectId,
+    /// The file, with its content when it was found.
+    pub state: FileState,
     /// Path by which [`Object::pin`] finds it.
     pub path: PathBuf,
     /// Path in the target's view; with ` (deleted)` if the file is no longer there.
@@ -82,6 +82,11 @@ pub(crate) struct Objects {
 }
 
 impl Object {
+    /// Returns the identity of the file.
+    pub(crate) const fn id(&self) -> ObjectId {
+        self.state.id
+    }
+
     /// Opens the file at a path of ours, as `--lib PATH` gives it.
     ///
     /// # Errors
@@ -97,7 +102,17 @@ impl Object {
         })?;
         // The user must be able to read what he names.
         caller::open(&found).map_err(OpenError::Io)?;
-        Ok(Self { id: found.id(), path: path.to_owned(), display_path: path.to_owned(), held: Some(found) })
+        Ok(Self { state: found.state(), path: path.to_owned(), display_path: path.to_owned(), held: Some(found) })
+    }
+
+    /// Takes note of what was written to the file since it was found, or to another one in its place that has the number of its
+    /// inode. A file that is not at its path any more stays as it was found.
+    fn seen_again(mut self) -> Self {
+        let now = std::fs::metadata(&self.path).map(|found| FileState::from(&found));
+        if let Some(state) = now.ok().filter(|now| now.id == self.id()) {
+            self.state = state;
+        }
+        self
     }
 
     /// Finds the file again, to examine and to probe it.
@@ -109,7 +124,7 @@ impl Object {
             return Ok(held.clone());
         }
         let found = PinnedFile::at(&self.path)?;
-        if found.id() == self.id {
+        if found.id() == self.id() {
             Ok(found)
         } else {
             Err(io::Error::other("another file has taken its place since it was mapped"))
@@ -128,7 +143,7 @@ impl Objects {
     }
 
     /// Finds the files that a process has mapped now, given those that were found before, which become those of now. A process
-    /// that loads hundreds of libraries is looked at as often: each file is looked up once.
+    /// that loads hundreds of libraries is looked at as often: each file is looked up once, and then seen to change only by its path.
     ///
     /// # Errors
     /// As of [`Objects::mapped_by`].
@@ -148,12 +163,12 @@ impl Objects {
             if !seen_mappings.insert((mapping.device, mapping.inode, mapping.path.clone())) {
                 continue;
             }
-            let found = before.remove(&mapping).map_or_else(|| resolve(&dir, &mapping), Ok);
+            let found = before.remove(&mapping).map_or_else(|| resolve(&dir, &mapping), |known| Ok(known.seen_again()));
             if let Ok(object) = &found {
                 known.0.insert(mapping.clone(), object.clone());
             }
             match found {
-                Ok(object) if seen_files.insert(object.id) => all.objects.push(object),
+                Ok(object) if seen_files.insert(object.id()) => all.objects.push(object),
                 Ok(_) => {}
                 Err(reason) => all.failed.push(Unopened { display_path: mapping.path, reason }),
             }
@@ -173,18 +188,18 @@ fn resolve(dir: &Path, mapping: &Mapping) -> Result<Object, OpenError> {
     let rooted = |name: &Path| dir.join("root").join(name.strip_prefix("/").unwrap_or(name));
     let regular = |path: &Path| std::fs::metadata(path).ok().filter(Metadata::is_file);
 
-    let id = match &truth {
-        Ok(file) => ObjectId::from(file),
+    let state = match &truth {
+        Ok(file) => FileState::from(file),
         Err(error) => names()
             .filter_map(|name| regular(&rooted(name)))
             .find(|file| file.ino() == mapping.inode)
             .or_else(|| names().filter_map(regular).find(|file| is_exactly(file, mapping)))
-            .map(|file| ObjectId::from(&file))
+            .map(|file| FileState::from(&file))
             .ok_or_else(|| refused(error))?,
     };
-    let leads_there = |path: &PathBuf| regular(path).is_some_and(|file| ObjectId::from(&file) == id);
+    let leads_there = |path: &PathBuf| regular(path).is_some_and(|file| ObjectId::from(&file) == state.id);
     let path = names().map(Path::to_owned).chain(names().map(rooted)).find(leads_there).unwrap_or(mapped);
-    Ok(Object { id, path, display_path: mapping.path.clone(), held: None })
+    Ok(Object { state, path, display_path: mapping.path.clone(), held: None })
 }
 
 /// Whether this is the mapped file, for a path outside of the target's root, where the inode alone is not enough.
@@ -264,6 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_written_to_has_another_state() {
+        let fake = Fake::new();
+        let processes = Processes::at(fake.dir.path().join("proc"));
+        let mut known = KnownMappings::default();
+        let mut mapped = || Objects::mapped_since(&processes, 7, &mut known).unwrap().objects.remove(0);
+        let file = fake.file("opt/one.so");
+        fake.map(&[(file, "/opt/one.so")]);
+        let first = mapped();
+        assert_eq!(mapped(), first);
+        std::fs::write(fake.root.join("opt/one.so"), "another content").unwrap();
+        let second = mapped();
+        assert_eq!(second.id(), first.id());
+        assert_ne!(second.state, first.state);
+        // Another file in its place does not tell of this one.
+        std::fs::write(fake.root.join("opt/two.so"), "a third content").unwrap();
+        std::fs::rename(fake.root.join("opt/two.so"), fake.root.join("opt/one.so")).unwrap();
+        assert_eq!(mapped(), second);
+    }
+
+    #[test]
     fn a_file_in_another_mount_namespace() {
         let fake = Fake::new();
         let inode = fake.file("opt/lib one.so");
@@ -314,7 +349,7 @@ mod tests {
         let found = Objects::mapped_by(&Processes::default(), std::process::id()).unwrap();
         let ours = found.objects.iter().find(|object| object.display_path == exe).unwrap();
         assert_eq!(ours.path, exe);
-        assert_eq!(ours.id, Object::at(&exe).unwrap().id);
+        assert_eq!(ours.state, Object::at(&exe).unwrap().state);
         assert!(found.objects.len() > 1 || cfg!(target_feature = "crt-static"));
     }
 
@@ -333,7 +368,7 @@ mod tests {
         let program = dir.path().join("wait");
         let cc = Command::new("cc").arg("-o").arg(&program).arg(dir.path().join("wait.c")).status().unwrap();
         assert!(cc.success());
-        let id = Object::at(&program).unwrap().id;
+        let id = Object::at(&program).unwrap().id();
         let child = Stop(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
         // The parent continues as soon as the child has left our memory, before it has mapped its program.
         let mapped = || !Objects::mapped_by(&Processes::default(), child.0.id()).unwrap().objects.is_empty();
@@ -345,7 +380,7 @@ mod tests {
         let found = Objects::mapped_by(&Processes::default(), child.0.id()).unwrap();
         let name = format!("{} (deleted)", program.display());
         if let Some(object) = found.objects.iter().find(|object| object.display_path == Path::new(&name)) {
-            assert_eq!(object.id, id);
+            assert_eq!(object.id(), id);
             assert!(std::fs::read(&object.path).unwrap().starts_with(b"\x7fELF"));
         } else {
             assert!(

@@ -1,4 +1,4 @@
-//! Identities of files.
+//! Identities of files, and states of their content.
 
 use std::{fs::Metadata, io, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -24,5 +24,28 @@ impl ObjectId {
 impl From<&Metadata> for ObjectId {
     fn from(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// Size of a file, and time of its last change in seconds and nanoseconds.
+pub(in crate::live) type Content = (u64, i64, i64);
+
+/// Returns the state of a file's content.
+pub(in crate::live) fn content(found: &Metadata) -> Content {
+    (found.len(), found.mtime(), found.mtime_nsec())
+}
+
+/// A file with its content: it is another one once it was written to, or removed and its inode number used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileState {
+    /// Identity of the file.
+    pub id: ObjectId,
+    /// State of its content.
+    pub(in crate::live) content: Content,
+}
+
+impl From<&Metadata> for FileState {
+    fn from(metadata: &Metadata) -> Self {
+        Self { id: metadata.into(), content: content(metadata) }
     }
 }

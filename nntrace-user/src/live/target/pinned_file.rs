@@ -5,12 +5,12 @@
 //! descriptor from then on. The descriptor can neither read nor write (`O_PATH`): no device is touched by it, and no pipe waited for.
 
 use std::{
-    fs::{self, Metadata, OpenOptions},
+    fs::{self, OpenOptions},
     io,
     ops::Deref,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+        unix::fs::OpenOptionsExt as _,
     },
     path::{Path, PathBuf},
     sync::Arc,
@@ -18,20 +18,16 @@ use std::{
 
 use nix::libc;
 
-use super::object_id::ObjectId;
+use super::object_id::{Content, FileState, ObjectId};
 
 /// Folder of the descriptors that this process has open.
 const OPEN_FILES: &str = "/proc/self/fd";
-
-/// Size of a file, and time of its last change in seconds and nanoseconds.
-pub(in crate::live) type Content = (u64, i64, i64);
 
 /// File that is reached by a descriptor, whatever happens to its name. It dereferences to a path that is valid while a clone of it
 /// exists.
 #[derive(Clone, Debug)]
 pub(crate) struct PinnedFile {
-    id: ObjectId,
-    content: Content,
+    state: FileState,
     path: PathBuf,
     name: PathBuf,
     _descriptor: Arc<OwnedFd>,
@@ -49,8 +45,7 @@ impl PinnedFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         Ok(Self {
-            id: ObjectId::from(&found),
-            content: content(&found),
+            state: FileState::from(&found),
             path: Path::new(OPEN_FILES).join(file.as_raw_fd().to_string()),
             name: path.to_owned(),
             _descriptor: Arc::new(file.into()),
@@ -64,12 +59,17 @@ impl PinnedFile {
 
     /// Returns the state of its content when it was found.
     pub(in crate::live) const fn content(&self) -> Content {
-        self.content
+        self.state.content
     }
 
     /// Returns the identity of the file.
     pub(crate) const fn id(&self) -> ObjectId {
-        self.id
+        self.state.id
+    }
+
+    /// Returns the file with its content as it was found.
+    pub(super) const fn state(&self) -> FileState {
+        self.state
     }
 }
 
@@ -84,16 +84,11 @@ impl Deref for PinnedFile {
 /// Compares the files, not the descriptors.
 impl PartialEq for PinnedFile {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
+        self.id() == other.id()
     }
 }
 
 impl Eq for PinnedFile {}
-
-/// Returns the state of a file's content.
-pub(in crate::live) fn content(found: &Metadata) -> Content {
-    (found.len(), found.mtime(), found.mtime_nsec())
-}
 
 /// Returns the present name of a file that is reached by a descriptor of this process; of any other, its path.
 pub(in crate::live) fn present_name(path: &Path) -> PathBuf {

@@ -1,0 +1,89 @@
+//! Files that become others while a command runs, as in a loop of building and testing: each content is examined, and none is
+//! hooked by what is known of another one.
+
+use std::{fs, path::Path};
+
+use anyhow::{Result, ensure};
+use nntrace_tests::{
+    hooked::Hooked,
+    live, native,
+    profiler::{Profiler, Run},
+};
+use nntrace_user::report::snapshot::Snapshot;
+
+const ROUNDS: u64 = 50;
+
+/// Builds a library without an engine, and a program that loads a library and unloads it.
+fn build_plain(engine: &Hooked) -> Result<()> {
+    let compile = |text: &str, flags: &[&str], name: &str| -> Result<()> {
+        let source = engine.at(name).with_extension("c");
+        fs::write(&source, text)?;
+        native::compile(&[&["cc"], flags].concat(), &[&source], &engine.at(name))
+    };
+    compile("int plain(void) { return 1; }\n", &["-shared", "-fPIC"], "plain.so")?;
+    let opens = "#include <dlfcn.h>\nint main(int argc, char **argv) { void *library = dlopen(argv[argc - 1], RTLD_NOW); \
+                 return library == 0 || dlclose(library); }\n";
+    compile(opens, &["-ldl"], "opens")
+}
+
+/// Profiles a script in the folder of the engine; returns the snapshot, and what the script printed.
+fn profile(engine: &Hooked, script: &str) -> Result<(Snapshot, String)> {
+    let map = engine.at("engine.toml");
+    let folder = map.parent().unwrap_or(Path::new("/"));
+    let script = format!("set -e; cd {}; {script}", folder.display());
+    let profiler = Profiler::new()?.args(["--map".as_ref(), map.as_path()]);
+    let Run { snapshot, ended } = profiler.launch(["sh", "-c", &script])?;
+    let text = ended.expect_code(0)?.text();
+    Ok((snapshot, text))
+}
+
+/// Number of the operators' sections.
+fn operators(snapshot: &Snapshot) -> u64 {
+    let is_operator = |name: &str| name.ends_with("sum") || name == "product";
+    snapshot.functions.iter().filter(|row| is_operator(&row.name)).map(|row| row.count).sum()
+}
+
+#[test]
+fn a_library_that_becomes_an_engine_is_examined_again() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    for (way, write) in [
+        ("written over", "cat engine.so > libengine.so"),
+        ("removed and made again", "rm libengine.so; cp engine.so libengine.so"),
+        ("replaced", "cp engine.so aside; mv aside libengine.so"),
+    ] {
+        let engine = Hooked::build()?;
+        build_plain(&engine)?;
+        let script = format!(
+            "mv libengine.so engine.so; cp plain.so libengine.so; ./opens ./libengine.so; {write}; ./loads counts {ROUNDS}"
+        );
+        let (snapshot, _) = profile(&engine, &script)?;
+        let runs = snapshot.functions.iter().find(|row| row.name == "run").map_or(0, |row| row.count);
+        ensure!(
+            operators(&snapshot) == 3 * ROUNDS && runs == ROUNDS,
+            "{way}: {} operators and {runs} runs: {:?}",
+            operators(&snapshot),
+            snapshot.notes
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn an_engine_that_is_written_over_is_not_hooked_by_the_plan_for_what_it_was() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    let source = native::source("hooked").join("engine.cc");
+    let flags = ["c++", "-std=c++17", "-O0", "-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wno-pedantic"];
+    native::compile(&flags, &[&source], &engine.at("other.so"))?;
+    // The probes on what it was are gone at the next update.
+    let script = format!(
+        "./loads counts {ROUNDS}; cat other.so > libengine.so; sleep 3; ./loads counts {ROUNDS}; ./loads results {ROUNDS}"
+    );
+    let (snapshot, printed) = profile(&engine, &script)?;
+    let printed: Vec<&str> = printed.lines().collect();
+    ensure!(printed.len() >= 2 && printed[0] == printed[1], "{printed:?}");
+    ensure!(operators(&snapshot) == 3 * ROUNDS, "{}: {:?}", operators(&snapshot), snapshot.notes);
+    let is_said = |note: &String| note.contains("libengine.so was written to while it was probed");
+    ensure!(snapshot.notes.iter().any(is_said), "{:?}", snapshot.notes);
+    Ok(())
+}
