@@ -10,6 +10,7 @@ mod histograms;
 mod lanes;
 mod power;
 mod sections;
+mod thread_states;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,7 @@ use crate::{
 const PAGE: &str = include_str!("html/page/report.html");
 const STYLE: &str = include_str!("html/page/report.css");
 /// Scripts, in the order in which they build on each other.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("html/page/data.js"),
     include_str!("html/page/format.js"),
     include_str!("html/page/elements.js"),
@@ -42,6 +43,7 @@ const SCRIPTS: [&str; 15] = [
     include_str!("html/page/rows.js"),
     include_str!("html/page/painter.js"),
     include_str!("html/page/devices.js"),
+    include_str!("html/page/threads.js"),
     include_str!("html/page/swimlane.js"),
     include_str!("html/page/marks.js"),
     include_str!("html/page/tokens.js"),

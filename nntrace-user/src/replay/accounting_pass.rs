@@ -138,8 +138,8 @@ impl Pass {
     #[must_use]
     pub(crate) fn new(options: &Options, plan: Plan) -> Self {
         let begin = plan.range.map_or(0, |range| range.begin);
-        let scheduling =
-            if options.questions.missing { Scheduling::default() } else { Scheduling::for_sums() };
+        let keeps_states = options.questions.missing || options.with_steps;
+        let scheduling = if keeps_states { Scheduling::default() } else { Scheduling::for_sums() };
         let scheduling = scheduling.with_room_for(options.limits.threads);
         let model = Model::new(&options.limits, options.questions.clone(), Some(scheduling))
             .since(begin)

@@ -55,7 +55,7 @@ pub struct Options {
     pub questions: Questions,
     /// Whether to report every function of every thread separately.
     pub with_details: bool,
-    /// Whether to keep the sequence of states of CPUs and clusters, for timelines.
+    /// Whether to keep the sequence of states of CPUs, clusters and threads, for timelines.
     pub with_steps: bool,
     /// Limits of the tables.
     pub limits: Limits,

@@ -8,4 +8,5 @@ mod engine_workers;
 mod hooks;
 mod hooks_by_default;
 mod hostile_files;
+mod rewritten_files;
 mod small_models;

@@ -416,6 +416,32 @@ fn the_use_of_devices_has_a_table() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_preempted_section_is_seen_to_wait() -> Result<()> {
+    let Some(browser) = Browser::find()? else { return Ok(()) };
+    let mark = |us: u64, text: &str| trace::line(5_000_000_000 + us * 1_000, 7, 7, text);
+    let switch = |us: u64, from: &str, to: &str| {
+        format!("  <...>-1 (    1) [000] d..2. 5.{us:06}: sched_switch: {from} ==> {to} next_prio=120")
+    };
+    let lines = [
+        mark(0, "B|7|[NN_LR_PE]conv"),
+        switch(300, "prev_comm=worker prev_pid=7 prev_prio=120 prev_state=R", "next_comm=hog next_pid=9"),
+        switch(700, "prev_comm=hog prev_pid=9 prev_prio=120 prev_state=S", "next_comm=worker next_pid=7"),
+        mark(1_000, "E|7"),
+    ];
+    let file = tempfile::NamedTempFile::with_suffix(".txt")?;
+    fs::write(&file, lines.map(|line| line + "\n").concat())?;
+    let reported = Reported::of(file.path(), &[])?;
+    let seen: Seen = browser.use_report(&reported.page(), "preempted", "conv")?;
+    seen.assert_sound();
+    for used in &seen.used {
+        let details = used["jumped"].details.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = "On a CPU 600 \u{b5}s Waited for a CPU 400 \u{b5}s Asleep 0 ns";
+        assert!(details.contains(expected), "{details}");
+    }
+    Ok(())
+}
+
 /// At each zoom, states begin right before the end of what is shown, and go on after it.
 #[test]
 fn many_states_of_cpus_can_be_zoomed() -> Result<()> {

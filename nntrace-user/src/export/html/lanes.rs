@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{
     super::ThreadName,
     sections::{Held, Sections},
+    thread_states::ThreadStates,
 };
 use crate::model::{Findings, causality::hand_overs::Moment, section_filter::Hidden};
 
@@ -31,6 +32,8 @@ pub(super) struct Swimlane<'a> {
     /// Sections in the range that were left out, as there were too many longer ones.
     hidden: Count,
     threads: Vec<Thread<'a>>,
+    /// States of each of them; null where no context switch of it is known.
+    thread_states: Vec<Option<ThreadStates>>,
     names: Vec<&'a str>,
     attributes: Vec<&'a str>,
     tags: Vec<String>,
@@ -152,6 +155,11 @@ impl<'a> Swimlane<'a> {
             short: sections.short.into(),
             hidden: sections.hidden.into(),
             hand_overs: hand_overs(findings, sections, &threads),
+            thread_states: ThreadStates::of(
+                findings,
+                sections.shown,
+                threads.iter().map(|thread| (thread.pid, thread.tid)),
+            ),
             threads,
             names: texts.all,
             attributes: attributes.all,

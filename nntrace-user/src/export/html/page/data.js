@@ -111,16 +111,26 @@ function readSections() {
   };
 }
 
+/**
+ * States one after the other.
+ * @typedef {object} Stretches
+ * @property {Uint32Array} state
+ * @property {Float64Array} begins One more than there are stretches: the last is the end.
+ */
+
+/** @param {{begin: number, ns: number[], state: number[]}} lane @returns {Stretches} */
+function readStretches({ begin, ns, state }) {
+  const begins = new Float64Array(ns.length + 1);
+  begins[0] = begin;
+  ns.forEach((length, at) => {
+    begins[at + 1] = begins[at] + length;
+  });
+  return { begins, state: Uint32Array.from(state) };
+}
+
 /** @returns {PowerLane[]} */
 function readPowerLanes() {
-  return data.power.map((/** @type {any} */ lane) => {
-    const begins = new Float64Array(lane.ns.length + 1);
-    begins[0] = lane.begin;
-    lane.ns.forEach((/** @type {number} */ ns, /** @type {number} */ at) => {
-      begins[at + 1] = begins[at] + ns;
-    });
-    return { ...lane, begins, state: Uint32Array.from(lane.state) };
-  });
+  return data.power.map((/** @type {any} */ lane) => ({ ...lane, ...readStretches(lane) }));
 }
 
 /**

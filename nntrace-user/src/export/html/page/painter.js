@@ -37,7 +37,7 @@ let colours = readColours();
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   const read = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
-  const names = ['paper', 'ink', 'muted', 'rule', 'faint', 'accent', 'running', 'idle', 'offline', 'on-section'];
+  const names = ['paper', 'ink', 'muted', 'rule', 'faint', 'accent', 'running', 'idle', 'offline', 'waiting', 'on-section'];
   const layers = Object.keys(LAYERS);
   return Object.fromEntries([...names, ...layers].map((name) => [name, read(name)]));
 }
@@ -75,7 +75,8 @@ function paint(scene, sections, layout) {
   context.rect(gutter, scroll, width - gutter, height);
   context.clip();
   for (const band of shown) {
-    if (band.kind === 'thread') band.rows?.forEach((row, number) => paintRow(scene, sections, row, band.top + number * ROW));
+    if (band.states) paintThreadStates(scene, band.states, band.top);
+    if (band.kind === 'thread') band.rows?.forEach((row, number) => paintRow(scene, sections, row, topOfRow(band, number)));
     if (band.device) paintDevice(scene, band.device, band.top);
     if (band.lane) paintPower(scene, band.lane, band.top);
   }
@@ -182,19 +183,32 @@ function paintRow(scene, sections, row, top) {
  * @param {number} top
  */
 function paintPower(scene, lane, top) {
-  const { context, gutter, width, view } = scene;
+  const { context, gutter, width } = scene;
   const zero = top + UP + 4;
-  const { begins, state, states } = lane;
-  const places = states.map(placeOfState);
-  const step = (view.end - view.begin) / (width - gutter);
-  let at = Math.max(0, firstAbove(begins, view.begin) - 1);
-  let from = Math.max(begins[at], view.begin);
-  const draw = (/** @type {number} */ number, /** @type {number} */ x, /** @type {number} */ wide, /** @type {number} */ density) => {
+  const places = lane.states.map(placeOfState);
+  eachStretch(scene, lane, (number, x, wide, density) => {
     const { from, height, colour, isUnsure } = places[number];
     context.globalAlpha = Math.max(0.08, density) * (isUnsure ? 0.4 : 1);
     context.fillStyle = colour;
     context.fillRect(x, zero + from, wide, height);
-  };
+  });
+  context.globalAlpha = 1;
+  context.fillStyle = colours.muted;
+  context.fillRect(gutter, zero, width - gutter, 0.5);
+}
+
+/**
+ * Calls `draw` for the states in the view: for one that is at least two pixels wide, and for each of those within a column, with its
+ * share of the column.
+ * @param {Scene} scene
+ * @param {Stretches} stretches
+ * @param {(state: number, x: number, wide: number, density: number) => void} draw
+ */
+function eachStretch(scene, { begins, state }, draw) {
+  const { gutter, width, view } = scene;
+  const step = (view.end - view.begin) / (width - gutter);
+  let at = Math.max(0, firstAbove(begins, view.begin) - 1);
+  let from = Math.max(begins[at], view.begin);
   while (at < state.length && from < view.end) {
     const left = xOf(scene, from);
     const right = xOf(scene, Math.min(begins[at + 1], view.end));
@@ -216,9 +230,6 @@ function paintPower(scene, lane, top) {
     }
     for (const [number, ns] of sums) draw(number, column, 1, Math.min(1, ns / step));
   }
-  context.globalAlpha = 1;
-  context.fillStyle = colours.muted;
-  context.fillRect(gutter, zero, width - gutter, 0.5);
 }
 
 /** Highest frequency and number of idle states over all lanes: all are drawn to one scale. */
@@ -259,8 +270,8 @@ function paintFlows(scene, sections, layout) {
     const [one, other] = [layout.byThread.get(from[flow]), layout.byThread.get(to[flow])];
     if (!one || !other) continue;
     const [x1, x2] = [xOf(scene, sent[flow]), xOf(scene, received[flow])];
-    const y1 = one.top + (innermostRow(sections, one, sent[flow]) + 0.5) * ROW;
-    const y2 = other.top + (innermostRow(sections, other, received[flow]) + 0.5) * ROW;
+    const y1 = topOfRow(one, innermostRow(sections, one, sent[flow])) + ROW / 2;
+    const y2 = topOfRow(other, innermostRow(sections, other, received[flow])) + ROW / 2;
     const bend = Math.max(6, Math.min(40, Math.abs(x2 - x1) / 2));
     context.globalAlpha = 0.75;
     context.beginPath();

@@ -16,6 +16,7 @@ const POWER = 46;
  * @property {string} detail
  * @property {number} [thread]
  * @property {Uint32Array[]} [rows] Sections of a thread by their depth, each in order of time.
+ * @property {Stretches|null} [states] States of a thread.
  * @property {DeviceLane} [device]
  * @property {PowerLane} [lane]
  */
@@ -31,11 +32,12 @@ const POWER = 46;
  * Lays out processes in the order of the pipeline, then rings of devices, then CPUs by their clusters.
  * @param {Sections} sections
  * @param {Thread[]} threads
+ * @param {(Stretches|null)[]} states Those of the threads.
  * @param {DeviceLane[]} devices
  * @param {PowerLane[]} lanes
  * @returns {Layout}
  */
-function layOut(sections, threads, devices, lanes) {
+function layOut(sections, threads, states, devices, lanes) {
   const ranks = Object.keys(LAYERS);
   const tagRanks = data.swimlane.tags.map((/** @type {string} */ tag) => ranks.indexOf(tag.split('_')[0]));
   let first = 0;
@@ -74,7 +76,8 @@ function layOut(sections, threads, devices, lanes) {
     for (const { thread, number, first } of own) {
       const rows = rowsOf(sections, first, thread.count);
       const label = thread.name ? visible(thread.name) : thread.tid === thread.pid ? 'main' : `thread ${thread.tid}`;
-      add({ kind: 'thread', height: Math.max(1, rows.length) * ROW, label, detail: label.endsWith(String(thread.tid)) ? '' : String(thread.tid), thread: number, rows }, THREAD_GAP);
+      const strip = states[number] ? STRIP : 0;
+      add({ kind: 'thread', height: strip + Math.max(1, rows.length) * ROW, states: states[number], label, detail: label.endsWith(String(thread.tid)) ? '' : String(thread.tid), thread: number, rows }, THREAD_GAP);
     }
   }
   if (devices.length > 0) add({ kind: 'heading', height: HEADING, label: 'Accelerators and GPUs', detail: 'running jobs' });
@@ -92,6 +95,9 @@ function layOut(sections, threads, devices, lanes) {
   const byThread = new Map(bands.filter(({ kind }) => kind === 'thread').map((band) => [/** @type {number} */ (band.thread), band]));
   return { bands, height: top + 6, byThread };
 }
+
+/** Where a row of a thread's sections begins, below the strip of its states. @param {Band} band @param {number} row */
+const topOfRow = ({ top, states }, row) => top + (states ? STRIP : 0) + row * ROW;
 
 /**
  * Rows of a thread's sections: one for each depth that any of them has.

@@ -9,7 +9,8 @@ function swimlane() {
   const threads = data.swimlane.threads;
   const lanes = readPowerLanes();
   const devices = readDeviceLanes();
-  const layout = layOut(sections, threads, devices, lanes);
+  const states = readThreadStates();
+  const layout = layOut(sections, threads, states, devices, lanes);
   if (layout.bands.length === 0) return null;
   const whole = wholeView(sections, devices, lanes);
 
@@ -114,7 +115,7 @@ function swimlane() {
     const band = layout.byThread.get(sections.thread[section]);
     const row = band?.rows?.findIndex((row) => sections.depth[row[0]] === sections.depth[section]) ?? 0;
     if (band) {
-      const top = band.top + row * ROW;
+      const top = topOfRow(band, row);
       const room = scene.height - OVERVIEW - RULER;
       if (top < scene.scroll || top + ROW > scene.scroll + room) scroller.scrollTop = Math.max(0, top - room / 2);
     }
@@ -141,6 +142,7 @@ function swimlane() {
       ['Begin', element('span', { title: `${((snapshot.window.begin_ns + begin) / 1e9).toFixed(6)} s of the clock` }, instant(begin, Math.max(1, roundStep((end - begin) / 100))))],
       ['Total', time(end - begin)],
       ['Self', time(sections.exclusive[section])],
+      ...timesOf(states[sections.thread[section]], begin, end).map(([name, ns]) => /** @type {[string, Child]} */ ([name, time(ns)])),
       ...(kind ? /** @type {[string, Child][]} */ ([['Adds as', kind === 'detail' ? 'detail: to no total' : kind]]) : []),
       ...attributes.map(([key, value]) => /** @type {[string, Child]} */ ([{ iter: 'Iteration', acct: 'Account', h: 'Hand-over' }[key] ?? visible(key), visible(value)])),
     ];
@@ -230,10 +232,11 @@ function swimlane() {
     const y = event.offsetY - OVERVIEW - RULER + scene.scroll;
     if (event.offsetY < OVERVIEW + RULER || event.offsetX < scene.gutter) return null;
     const band = layout.bands.find(({ top, height }) => top <= y && y < top + height);
-    const row = band?.rows?.[Math.floor((y - band.top) / ROW)];
     const time = timeAt(scene, event.offsetX);
+    if (band?.states && y < topOfRow(band, 0)) return { text: threadStateAt(band.states, time) };
+    const row = band?.rows?.[Math.floor((y - topOfRow(band, 0)) / ROW)];
     if (row) return { section: sectionAt(sections, row, time, (2 * (scene.view.end - scene.view.begin)) / (scene.width - scene.gutter)) };
-    if (band?.device) return { job: jobAt(band.device, time) };
+    if (band?.device) return { text: jobAt(band.device, time) };
     if (!band?.lane) return null;
     const { begins, state, states } = band.lane;
     const at = firstAbove(begins, time) - 1;
@@ -285,8 +288,8 @@ function swimlane() {
   /** @param {PointerEvent} event */
   function showHint(event) {
     const at = hit(event);
-    const text = at?.job
-      ? at.job
+    const text = at?.text
+      ? at.text
       : at?.state
       ? `${at.lane.cpu === null ? `cluster ${visible(at.lane.cluster)}` : `cpu${at.lane.cpu}`}: ${visible(at.state.name)}, ${duration(at.ns)}`
       : at?.section !== undefined && at?.section !== null && at
@@ -424,6 +427,8 @@ function shownOf(sections) {
   if (hidden.count > 0) texts.push(`Left out as the shortest: ${plural(hidden.count, 'section')}, ${duration(hidden.ns)} in total.`);
   if (handOvers.left_out > 0) texts.push(`Hand-overs left out: ${count(handOvers.left_out)}.`);
   if (data.swimlane.open_count > 0) texts.push(`Not ended, and not shown: ${plural(data.swimlane.open_count, 'section')}.`);
+  const earlier = data.swimlane.thread_states.reduce((/** @type {number} */ sum, /** @type {any} */ states) => sum + (states?.left_out ?? 0), 0);
+  if (earlier > 0) texts.push(`Earlier states of threads left out: ${count(earlier)}.`);
   const coarse = data.power.filter((/** @type {any} */ lane) => lane.resolution !== null);
   if (coarse.length > 0) {
     const most = Math.max(...coarse.map((/** @type {any} */ lane) => lane.resolution));
@@ -441,5 +446,5 @@ function legend() {
   /** @type {[string, string, string][]} */
   const all = [['running', 'running', 'running'], ['running_unknown', 'running faint', 'running, frequency unknown'], ['idle', 'idle', 'idle'], ['idle_unknown', 'idle faint', 'idle, depth unknown'], ['offline', 'offline', 'offline'], ['unknown', 'unknown', 'unknown']];
   const states = all.filter(([kind]) => kinds.has(kind)).map(([, colour, text]) => entry(colour, text));
-  return element('ul', { class: 'legend' }, layers.map(([layer, word]) => entry(layer, word)), states);
+  return element('ul', { class: 'legend' }, layers.map(([layer, word]) => entry(layer, word)), legendOfThreads().map(([colour, text]) => entry(colour, text)), states);
 }

@@ -1,0 +1,174 @@
+//! States of the threads of a swimlane: on a CPU, waiting for one, or asleep.
+
+use serde::Serialize;
+
+use super::sections::Shown;
+use crate::model::{
+    Findings,
+    scheduling::{Activity, Scheduling},
+};
+
+/// Stretches of all threads at most; of those that have most the first ones are left out.
+const MOST: usize = 200_000;
+
+/// Number of a state: of one that is not known, of sleep, of waiting for a CPU, and of running on CPU 0. Other CPUs follow.
+const UNKNOWN: u32 = 0;
+const ASLEEP: u32 = 1;
+const RUNNABLE: u32 = 2;
+const ON_CPU: u32 = 3;
+
+/// States of one thread, one stretch after the other.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct ThreadStates {
+    /// Begin of the first stretch, ns from that of the window on.
+    begin: i64,
+    /// Lengths of the stretches.
+    ns: Vec<u64>,
+    /// Their states, by number.
+    state: Vec<u32>,
+    /// Earlier stretches that were left out.
+    left_out: usize,
+}
+
+impl ThreadStates {
+    /// Returns the states of these threads, by process and thread id; `None` for one of which no context switch is known.
+    pub(super) fn of(
+        findings: &Findings<'_>,
+        shown: Shown,
+        threads: impl Iterator<Item = (u32, u32)>,
+    ) -> Vec<Option<Self>> {
+        let Some(scheduling) = findings.scheduling else { return threads.map(|_| None).collect() };
+        let window = &findings.run.window;
+        let range = shown.range.unwrap_or((0, u64::MAX));
+        let range = (range.0, range.1.min(window.end_ns));
+        let stretches: Vec<Vec<Stretch>> =
+            threads.map(|(pid, tid)| stretches(scheduling, pid, tid, range)).collect();
+        let lengths: Vec<usize> = stretches.iter().map(Vec::len).collect();
+        let most = most_each(&lengths, MOST);
+        let states = |mut all: Vec<Stretch>| {
+            let left_out = all.len().saturating_sub(most);
+            all.drain(..left_out);
+            let begin = all.first()?.begin.wrapping_sub(window.begin_ns).cast_signed();
+            let (ns, state) = all.into_iter().map(|stretch| (stretch.end - stretch.begin, stretch.state)).unzip();
+            Some(Self { begin, ns, state, left_out })
+        };
+        stretches.into_iter().map(states).collect()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    begin: u64,
+    end: u64,
+    state: u32,
+}
+
+/// Returns what a thread did within a range of time (ns), without gaps.
+fn stretches(scheduling: &Scheduling, pid: u32, tid: u32, (first, last): (u64, u64)) -> Vec<Stretch> {
+    let mut all: Vec<Stretch> = Vec::new();
+    let mut push = |begin: u64, end: u64, state: u32| {
+        if begin >= end {
+            return;
+        }
+        match all.last_mut() {
+            Some(before) if before.state == state && before.end == begin => before.end = end,
+            _ => all.push(Stretch { begin, end, state }),
+        }
+    };
+    let mut until = None;
+    // An id may be that of another process's thread before or afterwards.
+    let lives = scheduling.lives_since(tid, first).filter(|life| life.tgid.is_none_or(|tgid| tgid == pid));
+    for life in lives {
+        for stretch in life.stretches_from(first) {
+            let end = stretch.end.or(life.end).unwrap_or(last).min(last);
+            let begin = stretch.begin.max(first);
+            if let Some(until) = until.replace(end.max(begin)) {
+                push(until, begin, UNKNOWN);
+            }
+            push(begin, end, number(stretch.state.into()));
+        }
+    }
+    all
+}
+
+fn number(activity: Activity) -> u32 {
+    match activity {
+        Activity::OnCpu(cpu) => cpu.saturating_add(ON_CPU),
+        Activity::Runnable => RUNNABLE,
+        Activity::Asleep => ASLEEP,
+        Activity::Unknown => UNKNOWN,
+    }
+}
+
+/// Returns how many of its own each may keep, so that all together keep `most` at most.
+fn most_each(lengths: &[usize], most: usize) -> usize {
+    let kept = |each: usize| lengths.iter().map(|&length| length.min(each)).sum::<usize>();
+    let (mut enough, mut too_many) = (0, lengths.iter().copied().max().unwrap_or(0) + 1);
+    while too_many - enough > 1 {
+        let each = usize::midpoint(enough, too_many);
+        if kept(each) <= most { enough = each } else { too_many = each }
+    }
+    enough
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::replay::{self, Options};
+
+    const TRACE: &str = "
+   app-70    (   70) [000] ..... 1.000000: tracing_mark_write: B|70|[NN_LR_PE]conv
+   app-70    (   70) [000] d..2. 1.000300: sched_switch: prev_comm=app prev_pid=70 prev_prio=120 prev_state=R ==> next_comm=hog next_pid=9 next_prio=120
+   hog-9     (    9) [000] d..2. 1.000700: sched_switch: prev_comm=hog prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=app next_pid=70 next_prio=120
+   app-70    (   70) [000] ..... 1.000850: tracing_mark_write: E|70
+   app-70    (   70) [000] d..2. 1.000900: sched_switch: prev_comm=app prev_pid=70 prev_prio=120 prev_state=S ==> next_comm=hog next_pid=9 next_prio=120
+   hog-9     (    9) [000] ..... 1.001000: tracing_mark_write: C|9|end|1
+";
+
+    /// Returns the states of the thread 70, in this range of the trace, ns.
+    fn states(range: Option<(u64, u64)>) -> Option<ThreadStates> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), TRACE).unwrap();
+        let options = Options { files: vec![file.path().to_owned()], with_steps: true, ..Options::default() };
+        let run = replay::replay(&options).unwrap();
+        let shown = Shown { range, least_ns: 0 };
+        let mut states = ThreadStates::of(&run.findings(), shown, [(70, 70), (71, 70), (70, 5)].into_iter());
+        // Neither a thread of another process, nor one without context switches.
+        assert_eq!(states.split_off(1), [None, None]);
+        states.remove(0)
+    }
+
+    #[test]
+    fn states_follow_each_other_without_gaps() {
+        let expected = ThreadStates {
+            begin: 0,
+            ns: vec![300_000, 400_000, 200_000, 100_000],
+            state: vec![ON_CPU, RUNNABLE, ON_CPU, ASLEEP],
+            left_out: 0,
+        };
+        assert_eq!(states(None), Some(expected));
+        let expected = ThreadStates {
+            begin: 400_000,
+            ns: vec![300_000, 150_000],
+            state: vec![RUNNABLE, ON_CPU],
+            left_out: 0,
+        };
+        assert_eq!(states(Some((1_000_400_000, 1_000_850_000))), Some(expected));
+    }
+
+    #[test]
+    fn those_with_most_keep_as_much_as_each_other() {
+        assert_eq!(most_each(&[], 10), 0);
+        assert_eq!(most_each(&[3, 4], 10), 4);
+        assert_eq!(most_each(&[3, 100, 50], 23), 10);
+        assert_eq!(most_each(&[5, 5, 5], 2), 0);
+        for most in 0..200 {
+            let lengths = [1, 7, 30, 90];
+            let each = most_each(&lengths, most);
+            let kept = |each: usize| lengths.iter().map(|&length| length.min(each)).sum::<usize>();
+            assert!(kept(each) <= most && (each == 90 || kept(each + 1) > most), "{most}: {each}");
+        }
+    }
+}
