@@ -155,6 +155,7 @@ impl Seen {
             assert_eq!(state("jumped").found.replace(',', ""), format!("1 of {matches} match{plural}"));
             assert!(state("jumped").selected.is_some() && state("left").selected.is_none(), "{used:?}");
             assert!(state("clicked").selected.is_some(), "{used:?}");
+            assert!(state("slowest").selected.is_some(), "{used:?}");
             assert!(state("clicked").details.contains("Self"), "{used:?}");
         }
     }
@@ -435,9 +436,11 @@ fn a_preempted_section_is_seen_to_wait() -> Result<()> {
     let seen: Seen = browser.use_report(&reported.page(), "preempted", "conv")?;
     seen.assert_sound();
     for used in &seen.used {
-        let details = used["jumped"].details.split_whitespace().collect::<Vec<_>>().join(" ");
-        let expected = "On a CPU 600 \u{b5}s Waited for a CPU 400 \u{b5}s Asleep 0 ns";
-        assert!(details.contains(expected), "{details}");
+        for state in ["jumped", "slowest"] {
+            let details = used[state].details.split_whitespace().collect::<Vec<_>>().join(" ");
+            let expected = "On a CPU 600 \u{b5}s Waited for a CPU 400 \u{b5}s Asleep 0 ns";
+            assert!(details.contains(expected), "{state}: {details}");
+        }
     }
     Ok(())
 }

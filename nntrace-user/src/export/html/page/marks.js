@@ -116,7 +116,10 @@ function functionsPart() {
     times('p99', (row) => row.p99_ns, 'functions.p99_ns'),
     times('max', (row) => row.max_ns, 'functions.max_ns'),
   ];
-  return part('functions', 'Functions', null, table({ caption: 'Time by function', columns, rows: snapshot.functions, sorted: 3, most: 20 }));
+  const isDrawn = data.swimlane.columns.begin.length > 0;
+  const about = isDrawn ? 'Choose a row to find its slowest call in the swimlane.' : null;
+  const select = isDrawn ? (/** @type {any} */ row) => document.dispatchEvent(new CustomEvent('find-slowest', { detail: row })) : undefined;
+  return part('functions', 'Functions', about, table({ caption: 'Time by function', columns, rows: snapshot.functions, sorted: 3, most: 20, select }));
 }
 
 /** Iterations by function with the distribution of their times, and the slowest ones. */

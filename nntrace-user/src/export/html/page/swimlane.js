@@ -227,6 +227,20 @@ function swimlane() {
     frame.scrollIntoView({ block: 'nearest' });
   });
 
+  document.addEventListener('find-slowest', (/** @type {any} */ { detail: { name, layer, phase, pid } }) => {
+    const [wanted, tag] = [data.swimlane.names.indexOf(name), data.swimlane.tags.indexOf(`${layer}_${phase}`)];
+    /** @type {number|null} */
+    let slowest = null;
+    for (let section = 0; section < sections.count; section += 1) {
+      if (sections.name[section] !== wanted || sections.tag[section] !== tag || threads[sections.thread[section]].pid !== pid) continue;
+      if (slowest === null || sections.end[section] - sections.begin[section] > sections.end[slowest] - sections.begin[slowest]) slowest = section;
+    }
+    search.value = name;
+    find();
+    if (slowest !== null) reveal(slowest);
+    frame.scrollIntoView({ block: 'nearest' });
+  });
+
   // Pointer and keys.
   const hit = (/** @type {MouseEvent} */ event) => {
     const y = event.offsetY - OVERVIEW - RULER + scene.scroll;
