@@ -122,7 +122,9 @@ fn run_programs(programs: &[Program]) -> Result<()> {
         Some(job.name.clone())
     };
     let jobs: Vec<Vec<Job>> = programs.iter().map(Program::jobs).collect::<Result<_>>()?;
-    let all: Vec<&Job> = jobs.iter().flatten().collect();
+    let mut all: Vec<&Job> = jobs.iter().flatten().collect();
+    // Alphabetically, that is, `engines` first: the longest of them last would have no other beside it.
+    all.sort_by(|one, other| one.name.cmp(&other.name));
     let beside_others =
         side_by_side::jobs(&all, side_by_side::cpus(), |job| failed(job, "beside others").map(|_| *job));
     let again: Vec<&Job> = beside_others.into_iter().flatten().collect();

@@ -10,9 +10,9 @@ mod histograms;
 mod lanes;
 mod power;
 mod sections;
-mod thread_states;
 #[cfg(test)]
 mod tests;
+mod thread_states;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;

@@ -117,7 +117,8 @@ impl Probes {
         self.follow_loader(kernel, processes, pid, &objects);
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
         let mapped = objects.objects;
-        let is_new = |object: &&Object| self.searched.insert(object.state) && !is_probed(&self.attached, object);
+        let is_new =
+            |object: &&Object| self.searched.insert(object.state) && !is_probed(&self.attached, object);
         new.objects.extend(mapped.iter().filter(is_new).cloned());
         if let Some(own) = new.objects.iter().position(|object| Some(object.id()) == self.own_library) {
             let own = Objects { objects: vec![new.objects.remove(own)], failed: Vec::new() };

@@ -73,7 +73,8 @@ fn an_engine_that_is_written_over_is_not_hooked_by_the_plan_for_what_it_was() ->
     let Some(_live) = live::enter()? else { return Ok(()) };
     let engine = Hooked::build()?;
     let source = native::source("hooked").join("engine.cc");
-    let flags = ["c++", "-std=c++17", "-O0", "-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wno-pedantic"];
+    let flags =
+        ["c++", "-std=c++17", "-O0", "-fPIC", "-shared", "-fvisibility=hidden", "-s", "-Wno-pedantic"];
     native::compile(&flags, &[&source], &engine.at("other.so"))?;
     // The probes on what it was are gone at the next update.
     let script = format!(

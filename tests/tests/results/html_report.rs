@@ -425,6 +425,7 @@ fn a_preempted_section_is_seen_to_wait() -> Result<()> {
         format!("  <...>-1 (    1) [000] d..2. 5.{us:06}: sched_switch: {from} ==> {to} next_prio=120")
     };
     let lines = [
+        switch(0, "prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R", "next_comm=worker next_pid=7"),
         mark(0, "B|7|[NN_LR_PE]conv"),
         switch(300, "prev_comm=worker prev_pid=7 prev_prio=120 prev_state=R", "next_comm=hog next_pid=9"),
         switch(700, "prev_comm=hog prev_pid=9 prev_prio=120 prev_state=S", "next_comm=worker next_pid=7"),

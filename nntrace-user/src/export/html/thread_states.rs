@@ -49,7 +49,8 @@ impl ThreadStates {
             let left_out = all.len().saturating_sub(most);
             all.drain(..left_out);
             let begin = all.first()?.begin.wrapping_sub(window.begin_ns).cast_signed();
-            let (ns, state) = all.into_iter().map(|stretch| (stretch.end - stretch.begin, stretch.state)).unzip();
+            let (ns, state) =
+                all.into_iter().map(|stretch| (stretch.end - stretch.begin, stretch.state)).unzip();
             Some(Self { begin, ns, state, left_out })
         };
         stretches.into_iter().map(states).collect()
@@ -119,6 +120,7 @@ mod tests {
     use crate::replay::{self, Options};
 
     const TRACE: &str = "
+   <idle>-0  (-----) [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=app next_pid=70 next_prio=120
    app-70    (   70) [000] ..... 1.000000: tracing_mark_write: B|70|[NN_LR_PE]conv
    app-70    (   70) [000] d..2. 1.000300: sched_switch: prev_comm=app prev_pid=70 prev_prio=120 prev_state=R ==> next_comm=hog next_pid=9 next_prio=120
    hog-9     (    9) [000] d..2. 1.000700: sched_switch: prev_comm=hog prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=app next_pid=70 next_prio=120

@@ -264,7 +264,12 @@ impl fmt::Display for NearReason {
 }
 
 fn in_object(object: &Object, pinned: &PinnedFile, found: Found) -> MarkFunction {
-    MarkFunction { object: object.id(), path: pinned.clone(), display_path: object.display_path.clone(), found }
+    MarkFunction {
+        object: object.id(),
+        path: pinned.clone(),
+        display_path: object.display_path.clone(),
+        found,
+    }
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -102,7 +102,12 @@ impl Object {
         })?;
         // The user must be able to read what he names.
         caller::open(&found).map_err(OpenError::Io)?;
-        Ok(Self { state: found.state(), path: path.to_owned(), display_path: path.to_owned(), held: Some(found) })
+        Ok(Self {
+            state: found.state(),
+            path: path.to_owned(),
+            display_path: path.to_owned(),
+            held: Some(found),
+        })
     }
 
     /// Takes note of what was written to the file since it was found, or to another one in its place that has the number of its
@@ -163,7 +168,9 @@ impl Objects {
             if !seen_mappings.insert((mapping.device, mapping.inode, mapping.path.clone())) {
                 continue;
             }
-            let found = before.remove(&mapping).map_or_else(|| resolve(&dir, &mapping), |known| Ok(known.seen_again()));
+            let found = before
+                .remove(&mapping)
+                .map_or_else(|| resolve(&dir, &mapping), |known| Ok(known.seen_again()));
             if let Ok(object) = &found {
                 known.0.insert(mapping.clone(), object.clone());
             }

@@ -37,7 +37,7 @@ function sum(rows, value) {
 }
 
 /** Size of the drawing of a distribution. */
-const CHART = { width: 420, height: 190, left: 44, bottom: 24, top: 22, columns: 56 };
+const CHART = { width: 420, height: 190, left: 44, right: 14, bottom: 24, top: 22, columns: 56 };
 
 /**
  * The distribution of a row's times over a logarithmic axis.
@@ -53,12 +53,12 @@ function distribution(row, bins, name) {
   let [low, high] = [Math.max(bins[0][0], 1), bins[bins.length - 1][1]];
   const widened = Math.sqrt(Math.max(4 / (high / low), 1));
   [low, high] = [low / widened, high * widened];
-  const { width, height, left, bottom, top, columns } = CHART;
+  const { width, height, left, right, bottom, top, columns } = CHART;
   const share = (/** @type {number} */ ns) => Math.log(ns / low) / Math.log(high / low);
   const sums = new Array(columns).fill(0);
   for (const bin of bins) sums[Math.min(columns - 1, Math.max(0, Math.floor(share(middle(bin)) * columns)))] += bin[2];
   const most = Math.max(...sums);
-  const plot = width - left - 8;
+  const plot = width - left - right;
   const x = (/** @type {number} */ ns) => left + share(ns) * plot;
   const y = (/** @type {number} */ count) => height - bottom - (count / most) * (height - bottom - top);
   const bars = sums.map((count, column) => count > 0 && shape('rect', { class: row.layer ?? 'plain', x: left + (column / columns) * plot, y: Math.min(y(count), height - bottom - 1), width: plot / columns - 1, height: Math.max(1, height - bottom - y(count)) }));
@@ -80,7 +80,7 @@ function distribution(row, bins, name) {
     return [shape('line', { class: 'quantile', x1: at, x2: at, y1: top - 6, y2: height - bottom }), hasRoom && shape('text', { class: 'quantile', x: at, y: top - 10, 'text-anchor': 'middle' }, name)];
   });
   const axis = [
-    shape('line', { class: 'axis', x1: left, x2: width - 8, y1: height - bottom, y2: height - bottom }),
+    shape('line', { class: 'axis', x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }),
     shape('text', { x: left - 6, y: top + 4, 'text-anchor': 'end' }, count(most)),
     shape('text', { x: left - 6, y: height - bottom, 'text-anchor': 'end' }, '0'),
   ];

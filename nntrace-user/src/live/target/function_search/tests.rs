@@ -72,7 +72,7 @@ fn a_search_goes_on_after_a_bad_file() {
     let found = report.functions.iter().find(|function| function.found.symbol == "main").unwrap();
     assert_eq!(
         (found.path.name(), found.object, found.found.wanted.as_str()),
-        (&*exe, objects.objects[1].id, "main")
+        (&*exe, objects.objects[1].id(), "main")
     );
     let mut twice = report.clone();
     twice.merge(report.clone());
