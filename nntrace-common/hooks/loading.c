@@ -128,9 +128,7 @@ static void look_at_new(void) {
     has_more_in = 0;
     /* A thread under a filter has no lane, and some system calls may be its last. */
     if (*folder && nntrace_hook_is_free() && take_turn()) {
-        if (__atomic_exchange_n(&has_unloaded, false, __ATOMIC_RELAXED)) {
-            nntrace_hook_forget_objects();
-        }
+        __atomic_store_n(&has_unloaded, false, __ATOMIC_RELAXED);
         has_more_in = look_until_answered() && !is_impatient ? getpid() : 0;
         if (has_looked) {
             __atomic_store_n(has_looked, 1, __ATOMIC_RELAXED);
@@ -184,6 +182,16 @@ EXPORTED void *dlopen(const char *path, int flags) {
     return real_dlopen(path, flags);
 }
 
+/* Forgets what was unloaded. What is still there need not be looked at again: by then another file may be at its path. */
+static void forget_unloaded(void) {
+    const int saved = errno;
+    if (*folder && nntrace_hook_is_free() && take_turn()) {
+        nntrace_hook_forget_unloaded();
+        __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
+    }
+    errno = saved;
+}
+
 /* Unloads a library. */
 EXPORTED int dlclose(void *handle) {
     int result;
@@ -196,6 +204,7 @@ EXPORTED int dlclose(void *handle) {
     result = real_dlclose(handle);
     /* Again: a look in between has seen what is gone now. */
     __atomic_store_n(&has_unloaded, true, __ATOMIC_RELAXED);
+    forget_unloaded();
     return result;
 }
 

@@ -28,9 +28,11 @@ struct look nntrace_hook_look(const char *folder) __attribute__((visibility("hid
 /* Whether an object with this dynamic section was looked at. */
 bool nntrace_hook_was_looked_at(const void *dynamic) __attribute__((visibility("hidden")));
 
-/* Forgets an object, or all: others may be at their addresses. */
+/* Forgets an object that is to be unloaded: another one may be at its address. */
 void nntrace_hook_forget(const void *dynamic) __attribute__((visibility("hidden")));
-void nntrace_hook_forget_objects(void) __attribute__((visibility("hidden")));
+
+/* Forgets objects that were unloaded; all, if others have been loaded since the last look. One thread at a time may. */
+void nntrace_hook_forget_unloaded(void) __attribute__((visibility("hidden")));
 
 /* Returns the address of a function in the objects after this library; 0 where there is none. */
 uintptr_t nntrace_hook_next(const char *name) __attribute__((visibility("hidden")));

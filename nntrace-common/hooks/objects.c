@@ -33,6 +33,12 @@ static uint32_t hooks;
 /* Objects that were looked at, by their dynamic sections. */
 static const void *looked_at[MOST_OBJECTS];
 static uint32_t looked_at_count;
+/* How many objects had been loaded and unloaded at the last look, as the loader counts. */
+static unsigned long long loaded, unloaded;
+/* Whether objects were unloaded since, and none was loaded: then those that are still there are the same. */
+static bool is_fewer;
+static bool is_there[MOST_OBJECTS];
+static bool is_first;
 
 /* Object that was not looked at. */
 static struct new_object {
@@ -44,6 +50,8 @@ static struct new_object {
     const struct plan *plan;
 } new_objects[MOST_NEW];
 static uint32_t new_count;
+/* How many of them became known. */
+static uint32_t finished_count;
 static char names[NAME_BYTES];
 static size_t name_bytes;
 /* Whether an object with a plan was not relocated yet. */
@@ -167,40 +175,87 @@ static const char *path_of(const struct dl_phdr_info *object) {
     return is_program ? "/proc/self/exe" : object->dlpi_name ? object->dlpi_name : "";
 }
 
-bool nntrace_hook_was_looked_at(const void *dynamic) {
+/* Returns the place of an object among those that were looked at; MOST_OBJECTS if it was not. */
+static uint32_t place_of(const void *dynamic) {
     const uint32_t count = __atomic_load_n(&looked_at_count, __ATOMIC_ACQUIRE);
     uint32_t at;
     for (at = 0; at < count; ++at) {
         if (__atomic_load_n(&looked_at[at], __ATOMIC_RELAXED) == dynamic) {
-            return true;
+            return at;
         }
     }
-    return false;
+    return MOST_OBJECTS;
 }
 
+bool nntrace_hook_was_looked_at(const void *dynamic) { return place_of(dynamic) < MOST_OBJECTS; }
+
 void nntrace_hook_forget(const void *dynamic) {
-    const uint32_t count = __atomic_load_n(&looked_at_count, __ATOMIC_ACQUIRE);
+    const uint32_t at = place_of(dynamic);
+    if (at < MOST_OBJECTS) {
+        __atomic_store_n(&looked_at[at], NULL, __ATOMIC_RELAXED);
+    }
+}
+
+/* Forgets what was looked at where the loader has unloaded objects since: another one may be at the place of each. */
+static void forget_unloaded(const struct dl_phdr_info *object) {
+    is_fewer = object->dlpi_subs != unloaded && object->dlpi_adds == loaded;
+    if (is_fewer) {
+        memset(is_there, 0, sizeof is_there);
+    } else if (object->dlpi_subs != unloaded) {
+        __atomic_store_n(&looked_at_count, 0, __ATOMIC_RELAXED);
+    }
+    loaded = object->dlpi_adds;
+    unloaded = object->dlpi_subs;
+}
+
+/* Sees whether an object of the loader's list was looked at; returns its place. */
+static uint32_t see(const struct dl_phdr_info *object, const void *dynamic) {
+    uint32_t place;
+    if (is_first) {
+        is_first = false;
+        forget_unloaded(object);
+    }
+    place = dynamic ? place_of(dynamic) : MOST_OBJECTS;
+    if (place < MOST_OBJECTS) {
+        is_there[place] = true;
+    }
+    return place;
+}
+
+static int see_only(struct dl_phdr_info *object, size_t size, void *data) {
+    (void)size, (void)data;
+    (void)see(object, dynamic_section(object));
+    return 0;
+}
+
+/* Goes through the loader's list; what was looked at and is not there any more is forgotten. */
+static void go_through(int (*take)(struct dl_phdr_info *, size_t, void *), void *data) {
     uint32_t at;
-    for (at = 0; at < count; ++at) {
-        if (__atomic_load_n(&looked_at[at], __ATOMIC_RELAXED) == dynamic) {
+    is_first = true;
+    is_fewer = false;
+    dl_iterate_phdr(take, data);
+    for (at = 0; is_fewer && at < looked_at_count; ++at) {
+        if (!is_there[at]) {
             __atomic_store_n(&looked_at[at], NULL, __ATOMIC_RELAXED);
         }
     }
 }
 
-void nntrace_hook_forget_objects(void) { __atomic_store_n(&looked_at_count, 0, __ATOMIC_RELAXED); }
+void nntrace_hook_forget_unloaded(void) { go_through(see_only, NULL); }
 
 /* Takes an object of the loader's list, if it is new. */
 static int take_new(struct dl_phdr_info *object, size_t size, void *data) {
     const void *dynamic = dynamic_section(object);
     const char *path = path_of(object);
     const size_t length = strlen(path) + 1;
-    (void)size, (void)data;
-    if (!dynamic || nntrace_hook_was_looked_at(dynamic)) {
+    bool *is_full = data;
+    (void)size;
+    if (see(object, dynamic) < MOST_OBJECTS || !dynamic) {
         return 0;
     }
     if (new_count == MOST_NEW || length > sizeof names - name_bytes) {
-        return 1;
+        *is_full = true;
+        return 0;
     }
     new_objects[new_count] =
         (struct new_object){dynamic, memcpy(names + name_bytes, path, length), has_code(object), EXAMINED, NULL};
@@ -241,22 +296,25 @@ static int finish_new(struct dl_phdr_info *object, size_t size, void *data) {
     if (found->plan) {
         hook(object, found->plan);
     }
-    if (looked_at_count < MOST_OBJECTS) {
-        __atomic_store_n(&looked_at[looked_at_count], dynamic, __ATOMIC_RELAXED);
-        __atomic_store_n(&looked_at_count, looked_at_count + 1, __ATOMIC_RELEASE);
+    /* In the place of one that was forgotten, or after all. */
+    at = place_of(NULL) < MOST_OBJECTS ? place_of(NULL) : looked_at_count;
+    if (at < MOST_OBJECTS) {
+        __atomic_store_n(&looked_at[at], dynamic, __ATOMIC_RELAXED);
+        __atomic_store_n(&looked_at_count, at < looked_at_count ? looked_at_count : at + 1, __ATOMIC_RELEASE);
+        ++finished_count;
     }
     return 0;
 }
 
 struct look nntrace_hook_look(const char *folder) {
     struct look look = {0, false, false, false};
-    const uint32_t known = looked_at_count;
-    bool is_full;
+    bool is_full = false;
     uint32_t at;
     new_count = 0;
     name_bytes = 0;
     is_incomplete = false;
-    is_full = dl_iterate_phdr(take_new, NULL) != 0;
+    finished_count = 0;
+    go_through(take_new, &is_full);
     for (at = 0; at < new_count; ++at) {
         look_up(&new_objects[at], folder);
         look.unanswered += new_objects[at].progress != EXAMINED;
@@ -266,6 +324,6 @@ struct look nntrace_hook_look(const char *folder) {
         dl_iterate_phdr(finish_new, NULL);
     }
     look.is_incomplete = is_incomplete;
-    look.leaves_more = is_full && looked_at_count > known;
+    look.leaves_more = is_full && finished_count > 0;
     return look;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Reading of plans. A plan's file is named by device, inode, size and time of the last change of the file that it is for: seconds
- * and nanoseconds. It is a file of lines, each with one text or with decimal numbers that are separated by blanks:
+ * Reading of plans. A plan's file is named by device, inode, size and time of the last change (ctime) of the file that it is for:
+ * seconds and nanoseconds. It is a file of lines, each with one text or with decimal numbers that are separated by blanks:
  *
  *     nntrace-hooks 1 FUNCTIONS ENTRIES
  *
@@ -33,7 +33,7 @@
 /* Bytes of a plan's name at most, with the slash before it. */
 #define LONGEST_NAME 128
 /* Plans that are kept. */
-#define MOST_PLANS 64
+#define MOST_PLANS 1024
 /* Last part of the name of a plan while the file is being examined. */
 #define UNPUBLISHED ".new"
 
@@ -212,7 +212,7 @@ static char *put_name(char *to, const struct file_state *file) {
 
 enum progress nntrace_hook_plan(const char *folder, const struct stat *status, const struct plan **plan) {
     const struct file_state file_state = {{status->st_dev, status->st_ino, (uint64_t)status->st_size,
-                                           (uint64_t)status->st_mtim.tv_sec, (uint64_t)status->st_mtim.tv_nsec}};
+                                           (uint64_t)status->st_ctim.tv_sec, (uint64_t)status->st_ctim.tv_nsec}};
     char path[4096];
     const size_t length = strlen(folder);
     char *end;
@@ -226,6 +226,7 @@ enum progress nntrace_hook_plan(const char *folder, const struct stat *status, c
         }
     }
     if (known_count == MOST_PLANS || length > sizeof path - LONGEST_NAME) {
+        nntrace_hook_refused(1);
         return EXAMINED;
     }
     memcpy(path, folder, length);

@@ -297,7 +297,7 @@ impl Files {
 
 /// Returns the name of a file's plan in the folder of the plans: nntrace-common/hooks/plan.c. The plan of an earlier content has
 /// another name.
-fn plan_name(FileState { id, content: (size, seconds, nanoseconds) }: FileState) -> String {
+fn plan_name(FileState { id, size, changed: (seconds, nanoseconds) }: FileState) -> String {
     format!("{:x}-{:x}-{size:x}-{seconds:x}-{nanoseconds:x}", id.device, id.inode)
 }
 
@@ -340,7 +340,7 @@ mod tests {
     fn plans_are_readable_by_all_once_they_are_published_and_removed_at_the_end() {
         let (hooks, _parent) = hooks();
         let folder = hooks.0.folder.path().to_owned();
-        let file = |inode| FileState { id: ObjectId { device: 0x1f, inode }, content: (32, -1, 10) };
+        let file = |inode| FileState { id: ObjectId { device: 0x1f, inode }, size: 32, changed: (-1, 10) };
         let plan = folder.join("plans/1f-7-20-ffffffffffffffff-a");
         hooks.prepare_plan(file(7), "text").unwrap();
         assert!(!plan.exists());

@@ -54,11 +54,10 @@ pub use held_command::{Held, Running};
 pub use launch::{ChildOutput, Launch};
 pub(crate) use loader::{Notification, loader_of, notification};
 pub(crate) use mapped_files::{KnownMappings, Object, Objects};
-pub(in crate::live) use object_id::{Content, content};
 pub(crate) use object_id::{FileState, ObjectId};
 pub use pidfd::PidFd;
 pub(crate) use pinned_file::PinnedFile;
-pub(in crate::live) use pinned_file::present_name;
+pub(in crate::live) use pinned_file::{Content, content, present_name};
 pub(crate) use prefault::touch_literals;
 pub(in crate::live) use preloading::obstacle as obstacle_to_preloading;
 #[cfg(test)]

@@ -114,6 +114,20 @@ fn hooks_count_what_probes_count() -> Result<()> {
     Ok(())
 }
 
+/// Lines of the kernel programs take room on the stack, which engines' programs have least of.
+#[test]
+fn probes_count_the_same_with_the_log_on() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    for level in ["-v", "-vv", "-vvv"] {
+        let options = ["--engine-level", "op", "--no-hooks", level];
+        let counted = counts(&engine.profile(&options, "linked", "throws", ROUNDS)?);
+        let wanted = expected(WAYS[1].sections, ROUNDS);
+        ensure!(counted == wanted, "{level}: {counted:?}, expected {wanted:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn threads_return_are_cancelled_and_end_in_operators() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };

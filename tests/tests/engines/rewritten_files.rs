@@ -68,6 +68,37 @@ fn a_library_that_becomes_an_engine_is_examined_again() -> Result<()> {
     Ok(())
 }
 
+/// Loads an engine that stays, puts another file at its path, and then loads and unloads 70 copies of it: each calls three operators.
+const LOADS_MANY: &str = r#"
+import ctypes, _ctypes, os
+
+def use(path):
+    library = ctypes.CDLL(path)
+    library.hooked_make.restype = ctypes.c_void_p
+    library.hooked_run.restype = ctypes.c_int64
+    made = [library.hooked_make(kind, name) for kind, name in [(0, b"first sum"), (0, b"second sum"), (1, b"product")]]
+    library.hooked_run((ctypes.c_void_p * 3)(*made), ctypes.c_int64(3), ctypes.c_int64(1))
+    return library
+
+stays = use("./libengine.so")
+os.system("cp engine.so aside; mv aside libengine.so")
+for number in range(70):
+    os.system(f"cp engine.so copy-{number}.so")
+    _ctypes.dlclose(use(f"./copy-{number}.so")._handle)
+"#;
+
+#[test]
+fn engines_that_come_and_go_are_all_hooked_though_a_file_was_replaced() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let engine = Hooked::build()?;
+    fs::copy(engine.at("libengine.so"), engine.at("engine.so"))?;
+    fs::write(engine.at("loads.py"), LOADS_MANY)?;
+    // As a child: the command itself is stopped while what it has loaded is examined.
+    let (snapshot, _) = profile(&engine, "python3 loads.py; true")?;
+    ensure!(operators(&snapshot) == 3 * 71, "{}: {:?}", operators(&snapshot), snapshot.notes);
+    Ok(())
+}
+
 #[test]
 fn an_engine_that_is_written_over_is_not_hooked_by_the_plan_for_what_it_was() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };

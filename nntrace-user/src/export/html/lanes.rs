@@ -127,6 +127,7 @@ impl<'a> Swimlane<'a> {
         let origin = findings.run.window.begin_ns;
         let held = sections.by_thread();
         let threads = threads(findings, sections, &held, names);
+        let ids: Vec<(u32, u32)> = threads.iter().map(|thread| (thread.pid, thread.tid)).collect();
         let mut texts = Numbered::new();
         let mut attributes = Numbered::new();
         let mut tags = Numbered::new();
@@ -155,11 +156,7 @@ impl<'a> Swimlane<'a> {
             short: sections.short.into(),
             hidden: sections.hidden.into(),
             hand_overs: hand_overs(findings, sections, &threads),
-            thread_states: ThreadStates::of(
-                findings,
-                sections.shown,
-                threads.iter().map(|thread| (thread.pid, thread.tid)),
-            ),
+            thread_states: ThreadStates::of(findings, sections.shown, &held, &ids),
             threads,
             names: texts.all,
             attributes: attributes.all,

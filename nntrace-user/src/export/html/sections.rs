@@ -76,6 +76,13 @@ pub(super) struct Held {
     pub(super) attributes: Box<str>,
 }
 
+impl Held {
+    /// End, ns.
+    pub(super) fn end_ns(&self) -> u64 {
+        self.begin_ns.saturating_add(self.duration_ns)
+    }
+}
+
 impl Sections {
     /// Creates a collection without any.
     #[must_use]

@@ -1,11 +1,12 @@
 //! States of the threads of a swimlane: on a CPU, waiting for one, or asleep.
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::sections::Shown;
+use super::sections::{Held, Shown};
 use crate::model::{
     Findings,
-    scheduling::{Activity, Scheduling},
+    scheduling::{Activity, History, Scheduling},
 };
 
 /// Stretches of all threads at most; of those that have most the first ones are left out.
@@ -28,30 +29,40 @@ pub(super) struct ThreadStates {
     state: Vec<u32>,
     /// Earlier stretches that were left out.
     left_out: usize,
+    /// Whether there were others before all of these, which nobody has kept.
+    is_cut: bool,
 }
 
 impl ThreadStates {
-    /// Returns the states of these threads, by process and thread id; `None` for one of which no context switch is known.
+    /// Returns the states of these threads, by process and thread id, in the time that is shown and as long as the sections last;
+    /// `None` for one of which no context switch is known.
     pub(super) fn of(
         findings: &Findings<'_>,
         shown: Shown,
-        threads: impl Iterator<Item = (u32, u32)>,
+        sections: &[&Held],
+        threads: &[(u32, u32)],
     ) -> Vec<Option<Self>> {
-        let Some(scheduling) = findings.scheduling else { return threads.map(|_| None).collect() };
+        let Some(scheduling) = findings.scheduling else { return threads.iter().map(|_| None).collect() };
         let window = &findings.run.window;
         let range = shown.range.unwrap_or((0, u64::MAX));
-        let range = (range.0, range.1.min(window.end_ns));
-        let stretches: Vec<Vec<Stretch>> =
-            threads.map(|(pid, tid)| stretches(scheduling, pid, tid, range)).collect();
-        let lengths: Vec<usize> = stretches.iter().map(Vec::len).collect();
+        let first = sections.iter().map(|section| section.begin_ns).fold(range.0, u64::min);
+        let last = sections.iter().map(|section| section.end_ns()).fold(range.1, u64::max);
+        let range = (first, last.min(window.end_ns));
+        let mut of_id: FxHashMap<u32, usize> = FxHashMap::default();
+        for (_, tid) in threads {
+            *of_id.entry(*tid).or_default() += 1;
+        }
+        let states = |&(pid, tid): &(u32, u32)| stretches(scheduling, (pid, tid), of_id[&tid] == 1, range);
+        let stretches: Vec<Stretches> = threads.iter().map(states).collect();
+        let lengths: Vec<usize> = stretches.iter().map(|(all, _)| all.len()).collect();
         let most = most_each(&lengths, MOST);
-        let states = |mut all: Vec<Stretch>| {
+        let states = |(mut all, is_cut): Stretches| {
             let left_out = all.len().saturating_sub(most);
             all.drain(..left_out);
             let begin = all.first()?.begin.wrapping_sub(window.begin_ns).cast_signed();
             let (ns, state) =
                 all.into_iter().map(|stretch| (stretch.end - stretch.begin, stretch.state)).unzip();
-            Some(Self { begin, ns, state, left_out })
+            Some(Self { begin, ns, state, left_out, is_cut })
         };
         stretches.into_iter().map(states).collect()
     }
@@ -64,9 +75,19 @@ struct Stretch {
     state: u32,
 }
 
-/// Returns what a thread did within a range of time (ns), without gaps.
-fn stretches(scheduling: &Scheduling, pid: u32, tid: u32, (first, last): (u64, u64)) -> Vec<Stretch> {
+/// What a thread did, without gaps, and whether it did more before that.
+type Stretches = (Vec<Stretch>, bool);
+
+/// Returns what a thread, by process and thread id, did within a range of time (ns). If no other process has a thread of this id,
+/// lives whose process is not known are its own.
+fn stretches(
+    scheduling: &Scheduling,
+    (pid, tid): (u32, u32),
+    is_only: bool,
+    (first, last): (u64, u64),
+) -> Stretches {
     let mut all: Vec<Stretch> = Vec::new();
+    let mut is_cut = false;
     let mut push = |begin: u64, end: u64, state: u32| {
         if begin >= end {
             return;
@@ -77,10 +98,10 @@ fn stretches(scheduling: &Scheduling, pid: u32, tid: u32, (first, last): (u64, u
         }
     };
     let mut until = None;
-    // An id may be that of another process's thread before or afterwards.
-    let lives = scheduling.lives_since(tid, first).filter(|life| life.tgid.is_none_or(|tgid| tgid == pid));
-    for life in lives {
-        for stretch in life.stretches_from(first) {
+    let is_own = |life: &&History| life.tgid.map_or(is_only, |tgid| tgid == pid);
+    for life in scheduling.lives_since(tid, first).filter(is_own) {
+        is_cut |= life.has_forgotten_since(first);
+        for stretch in life.stretches_from(first).take_while(|stretch| stretch.begin < last) {
             let end = stretch.end.or(life.end).unwrap_or(last).min(last);
             let begin = stretch.begin.max(first);
             if let Some(until) = until.replace(end.max(begin)) {
@@ -89,7 +110,7 @@ fn stretches(scheduling: &Scheduling, pid: u32, tid: u32, (first, last): (u64, u
             push(begin, end, number(stretch.state.into()));
         }
     }
-    all
+    (all, is_cut)
 }
 
 fn number(activity: Activity) -> u32 {
@@ -136,9 +157,8 @@ mod tests {
         let options = Options { files: vec![file.path().to_owned()], with_steps: true, ..Options::default() };
         let run = replay::replay(&options).unwrap();
         let shown = Shown { range, least_ns: 0 };
-        let mut states = ThreadStates::of(&run.findings(), shown, [(70, 70), (71, 70), (70, 5)].into_iter());
-        // Neither a thread of another process, nor one without context switches.
-        assert_eq!(states.split_off(1), [None, None]);
+        let mut states = ThreadStates::of(&run.findings(), shown, &[], &[(70, 70), (70, 5)]);
+        assert_eq!(states.pop(), Some(None), "a thread without context switches");
         states.remove(0)
     }
 
@@ -149,6 +169,7 @@ mod tests {
             ns: vec![300_000, 400_000, 200_000, 100_000],
             state: vec![ON_CPU, RUNNABLE, ON_CPU, ASLEEP],
             left_out: 0,
+            is_cut: false,
         };
         assert_eq!(states(None), Some(expected));
         let expected = ThreadStates {
@@ -156,6 +177,7 @@ mod tests {
             ns: vec![300_000, 150_000],
             state: vec![RUNNABLE, ON_CPU],
             left_out: 0,
+            is_cut: false,
         };
         assert_eq!(states(Some((1_000_400_000, 1_000_850_000))), Some(expected));
     }

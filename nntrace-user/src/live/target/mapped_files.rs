@@ -30,7 +30,7 @@ use crate::caller::{self, FileRights};
 /// File to search for mark functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// The file, with its content when it was found.
+    /// The file, in the state in which it was found.
     pub state: FileState,
     /// Path by which [`Object::pin`] finds it.
     pub path: PathBuf,

@@ -1,4 +1,4 @@
-//! Identities of files, and states of their content.
+//! Identities of files, and their states.
 
 use std::{fs::Metadata, io, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -27,25 +27,21 @@ impl From<&Metadata> for ObjectId {
     }
 }
 
-/// Size of a file, and time of its last change in seconds and nanoseconds.
-pub(in crate::live) type Content = (u64, i64, i64);
-
-/// Returns the state of a file's content.
-pub(in crate::live) fn content(found: &Metadata) -> Content {
-    (found.len(), found.mtime(), found.mtime_nsec())
-}
-
-/// A file with its content: it is another one once it was written to, or removed and its inode number used again.
+/// A file with its content: it is another one once it was written to, or removed and its inode number used again, and after some
+/// changes that leave the content as it is, as of the mode. Nobody can set the time back by which this is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileState {
     /// Identity of the file.
     pub id: ObjectId,
-    /// State of its content.
-    pub(in crate::live) content: Content,
+    /// Its size, bytes.
+    pub size: u64,
+    /// Time of its last change (`ctime`), s and ns.
+    pub changed: (i64, i64),
 }
 
 impl From<&Metadata> for FileState {
     fn from(metadata: &Metadata) -> Self {
-        Self { id: metadata.into(), content: content(metadata) }
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self { id: metadata.into(), size: metadata.len(), changed }
     }
 }

@@ -5,12 +5,12 @@
 //! descriptor from then on. The descriptor can neither read nor write (`O_PATH`): no device is touched by it, and no pipe waited for.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, Metadata, OpenOptions},
     io,
     ops::Deref,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::fs::OpenOptionsExt as _,
+        unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     },
     path::{Path, PathBuf},
     sync::Arc,
@@ -18,16 +18,20 @@ use std::{
 
 use nix::libc;
 
-use super::object_id::{Content, FileState, ObjectId};
+use super::object_id::{FileState, ObjectId};
 
 /// Folder of the descriptors that this process has open.
 const OPEN_FILES: &str = "/proc/self/fd";
+
+/// Size of a file, and time of its last modification in seconds and nanoseconds.
+pub(in crate::live) type Content = (u64, i64, i64);
 
 /// File that is reached by a descriptor, whatever happens to its name. It dereferences to a path that is valid while a clone of it
 /// exists.
 #[derive(Clone, Debug)]
 pub(crate) struct PinnedFile {
     state: FileState,
+    content: Content,
     path: PathBuf,
     name: PathBuf,
     _descriptor: Arc<OwnedFd>,
@@ -46,6 +50,7 @@ impl PinnedFile {
         }
         Ok(Self {
             state: FileState::from(&found),
+            content: content(&found),
             path: Path::new(OPEN_FILES).join(file.as_raw_fd().to_string()),
             name: path.to_owned(),
             _descriptor: Arc::new(file.into()),
@@ -59,7 +64,7 @@ impl PinnedFile {
 
     /// Returns the state of its content when it was found.
     pub(in crate::live) const fn content(&self) -> Content {
-        self.state.content
+        self.content
     }
 
     /// Returns the identity of the file.
@@ -67,7 +72,7 @@ impl PinnedFile {
         self.state.id
     }
 
-    /// Returns the file with its content as it was found.
+    /// Returns the state in which the file was found.
     pub(super) const fn state(&self) -> FileState {
         self.state
     }
@@ -89,6 +94,11 @@ impl PartialEq for PinnedFile {
 }
 
 impl Eq for PinnedFile {}
+
+/// Returns the state of a file's content.
+pub(in crate::live) fn content(found: &Metadata) -> Content {
+    (found.len(), found.mtime(), found.mtime_nsec())
+}
 
 /// Returns the present name of a file that is reached by a descriptor of this process; of any other, its path.
 pub(in crate::live) fn present_name(path: &Path) -> PathBuf {

@@ -120,6 +120,8 @@ pub(crate) struct History {
     stretches: VecDeque<Stretch>,
     /// How many of them are kept.
     cap: usize,
+    /// Until when (ns) there were others before those that are kept.
+    forgotten_until: Option<u64>,
 }
 
 impl History {
@@ -133,12 +135,18 @@ impl History {
             is_new_there: false,
             stretches: VecDeque::new(),
             cap,
+            forgotten_until: None,
         }
     }
 
     /// Returns what it did, each with the time (ns) from which on it did it.
     pub(crate) fn activities(&self) -> impl Iterator<Item = (u64, Activity)> {
         self.stretches.iter().map(|stretch| (stretch.begin, stretch.state.into()))
+    }
+
+    /// Whether states after this time (ns) are not kept one by one any more.
+    pub(crate) fn has_forgotten_since(&self, since: u64) -> bool {
+        self.forgotten_until.is_some_and(|until| since < until)
     }
 
     /// Its last state.
@@ -173,6 +181,7 @@ impl History {
         }
         if self.stretches.len() >= self.cap {
             self.stretches.pop_front();
+            self.forgotten_until = self.stretches.front().map(|first| first.begin);
         }
         self.stretches.push_back(new);
     }

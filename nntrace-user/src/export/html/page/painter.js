@@ -198,13 +198,14 @@ function paintPower(scene, lane, top) {
 }
 
 /**
- * Calls `draw` for the states in the view: for one that is at least two pixels wide, and for each of those within a column, with its
- * share of the column.
+ * Calls `draw` for the states in the view: for one that is at least two pixels wide, and for each kind of those within a column, with
+ * its share of the column, in the order of the kinds.
  * @param {Scene} scene
  * @param {Stretches} stretches
- * @param {(state: number, x: number, wide: number, density: number) => void} draw
+ * @param {(kind: number, x: number, wide: number, density: number) => void} draw
+ * @param {(state: number) => number} [kindOf] States of one kind are one; without it, each is its own.
  */
-function eachStretch(scene, { begins, state }, draw) {
+function eachStretch(scene, { begins, state }, draw, kindOf = (state) => state) {
   const { gutter, width, view } = scene;
   const step = (view.end - view.begin) / (width - gutter);
   let at = Math.max(0, firstAbove(begins, view.begin) - 1);
@@ -213,7 +214,7 @@ function eachStretch(scene, { begins, state }, draw) {
     const left = xOf(scene, from);
     const right = xOf(scene, Math.min(begins[at + 1], view.end));
     if (right - left >= 2) {
-      draw(state[at], left, right - left, 1);
+      draw(kindOf(state[at]), left, right - left, 1);
       at += 1;
       from = begins[at];
       continue;
@@ -224,11 +225,12 @@ function eachStretch(scene, { begins, state }, draw) {
     const sums = new Map();
     while (at < state.length && from < until) {
       const to = Math.min(begins[at + 1], until);
-      sums.set(state[at], (sums.get(state[at]) ?? 0) + to - from);
+      const kind = kindOf(state[at]);
+      sums.set(kind, (sums.get(kind) ?? 0) + to - from);
       from = to;
       if (begins[at + 1] <= until) at += 1;
     }
-    for (const [number, ns] of sums) draw(number, column, 1, Math.min(1, ns / step));
+    for (const [kind, ns] of [...sums].sort(([one], [other]) => one - other)) draw(kind, column, 1, Math.min(1, ns / step));
   }
 }
 

@@ -228,16 +228,23 @@ function swimlane() {
   });
 
   document.addEventListener('find-slowest', (/** @type {any} */ { detail: { name, layer, phase, pid } }) => {
-    const [wanted, tag] = [data.swimlane.names.indexOf(name), data.swimlane.tags.indexOf(`${layer}_${phase}`)];
+    // Long names are cut in the swimlane.
+    const isWanted = (/** @type {string} */ known) => known === name || (known.endsWith('…') && name.length > known.length && name.startsWith(known.slice(0, -1)));
+    const [wanted, tag] = [data.swimlane.names.findIndex(isWanted), data.swimlane.tags.indexOf(`${layer}_${phase}`)];
     /** @type {number|null} */
     let slowest = null;
     for (let section = 0; section < sections.count; section += 1) {
       if (sections.name[section] !== wanted || sections.tag[section] !== tag || threads[sections.thread[section]].pid !== pid) continue;
       if (slowest === null || sections.end[section] - sections.begin[section] > sections.end[slowest] - sections.begin[slowest]) slowest = section;
     }
-    search.value = name;
+    search.value = wanted < 0 ? name : data.swimlane.names[wanted];
     find();
-    if (slowest !== null) reveal(slowest);
+    if (slowest !== null) {
+      reveal(slowest);
+    } else {
+      select(null);
+      details.replaceChildren(element('p', {}, 'None of its calls is in the swimlane.'));
+    }
     frame.scrollIntoView({ block: 'nearest' });
   });
 
@@ -443,6 +450,7 @@ function shownOf(sections) {
   if (data.swimlane.open_count > 0) texts.push(`Not ended, and not shown: ${plural(data.swimlane.open_count, 'section')}.`);
   const earlier = data.swimlane.thread_states.reduce((/** @type {number} */ sum, /** @type {any} */ states) => sum + (states?.left_out ?? 0), 0);
   if (earlier > 0) texts.push(`Earlier states of threads left out: ${count(earlier)}.`);
+  if (data.swimlane.thread_states.some((/** @type {any} */ states) => states?.is_cut)) texts.push('Of threads with very many states only the last ones are known.');
   const coarse = data.power.filter((/** @type {any} */ lane) => lane.resolution !== null);
   if (coarse.length > 0) {
     const most = Math.max(...coarse.map((/** @type {any} */ lane) => lane.resolution));

@@ -21,6 +21,11 @@ function threadState(state) {
   return state >= ON_CPU ? `on cpu${state - ON_CPU}` : { [WAITING]: 'waiting for a CPU', [ASLEEP]: 'asleep' }[state] ?? 'unknown state';
 }
 
+/** Kinds of states, in the order in which they are drawn: what is asleep below the others. @param {number} state */
+function kindOfThreadState(state) {
+  return state === NOT_KNOWN ? 0 : state === ASLEEP ? 1 : state === WAITING ? 3 : 2;
+}
+
 /**
  * A strip of a thread's states. Within a column, running is at the bottom and waiting for a CPU at the top, by their shares.
  * @param {Scene} scene
@@ -30,12 +35,13 @@ function threadState(state) {
 function paintThreadStates(scene, stretches, top) {
   const { context } = scene;
   const height = STRIP - 2;
-  eachStretch(scene, stretches, (state, x, wide, density) => {
-    if (state === NOT_KNOWN) return;
-    const own = state === ASLEEP ? 1 : Math.max(1, height * density);
-    context.fillStyle = state === ASLEEP ? colours.rule : state === WAITING ? colours.waiting : colours.running;
-    context.fillRect(x, state === WAITING ? top + 1 : top + 1 + height - own, wide, own);
-  });
+  const drawn = ['', colours.rule, colours.running, colours.waiting];
+  eachStretch(scene, stretches, (kind, x, wide, density) => {
+    if (kind === 0) return;
+    const own = kind === 1 ? 1 : Math.max(1, height * density);
+    context.fillStyle = drawn[kind];
+    context.fillRect(x, kind === 3 ? top + 1 : top + 1 + height - own, wide, own);
+  }, kindOfThreadState);
 }
 
 /**
