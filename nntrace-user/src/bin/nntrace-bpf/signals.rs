@@ -116,6 +116,24 @@ impl WriteSignal {
     }
 }
 
+/// The signal that somebody waits to write to a probed file: fcntl(2), F_SETLEASE.
+pub struct LeaseSignal(unix::Signal);
+
+impl LeaseSignal {
+    /// Catches it, inside of a runtime.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn catch() -> Result<Self> {
+        Ok(Self(catch(SignalKind::io()).context("cannot catch signals")?))
+    }
+
+    /// Waits for it.
+    pub async fn recv(&mut self) {
+        self.0.recv().await;
+    }
+}
+
 /// Whether a signal does nothing to this process.
 fn is_ignored(number: libc::c_int) -> bool {
     // SAFETY: zero bytes are a value of this plain structure.

@@ -21,7 +21,7 @@ use nix::{
 };
 use nntrace_common::event_counts::PageWait;
 
-use super::{Kernel, KernelError};
+use super::{Kernel, KernelError, probed_files::ProbedFile};
 use crate::live::target::{PidFd, ProcessError};
 
 /// Time that a thread may wait for a page before we carry on without it.
@@ -59,15 +59,15 @@ pub(super) fn in_background(probe: impl Send + 'static) {
 }
 
 impl Kernel {
-    /// Detaches the probes on files that have been written to since they were probed; returns the names of these.
+    /// Detaches the probes on files that have been written to since they were probed, or are about to be; returns the names of these.
     pub(crate) fn detach_changed(&mut self) -> Vec<PathBuf> {
         let changed = self.probed_files.take_changed();
-        for (file, _) in &changed {
-            self.functions.detach_file(&mut self.object, *file);
-            self.engines.detach_file(&mut self.object, *file);
-            self.calls.detach_file(&mut self.object, *file);
+        for file in &changed {
+            self.functions.detach_file(&mut self.object, file.id());
+            self.engines.detach_file(&mut self.object, file.id());
+            self.calls.detach_file(&mut self.object, file.id());
         }
-        changed.into_iter().map(|(_, name)| name).collect()
+        changed.iter().map(ProbedFile::name).collect()
     }
 
     /// Detaches the mark probes once the window is over, when no further thread starts to wait for a page.
@@ -94,6 +94,7 @@ impl Kernel {
         self.engines.detach(&mut self.object);
         self.calls.detach(&mut self.object);
         self.counters.detach(&mut self.object);
+        self.probed_files.clear();
         Ok(Vec::new())
     }
 

@@ -31,8 +31,8 @@ impl Session {
         self.kernel.sample_statistics();
     }
 
-    /// Detaches the probes on files that have been written to, with a note.
-    pub(super) fn leave_changed_files(&mut self) {
+    /// Detaches the probes on files that have been written to, or that somebody waits to write to, with a note.
+    pub fn leave_changed_files(&mut self) {
         for file in self.kernel.detach_changed() {
             self.notes.push(format!(
                 "{} was written to while it was probed: its probes are gone, as they would change what the new code computes; \

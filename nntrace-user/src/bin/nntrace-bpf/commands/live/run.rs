@@ -36,7 +36,7 @@ use crate::{
     freed_memory, logging,
     metrics_server::Scrapes,
     output::{Output, screen::Asked},
-    signals::{EndSignals, WriteSignal},
+    signals::{EndSignals, LeaseSignal, WriteSignal},
     stderr,
 };
 
@@ -85,6 +85,7 @@ impl Run {
         let mut ticks = ticks_of(self.interval);
         let mut drains = ticks_of(DRAIN_INTERVAL);
         let mut alarms = watch(self.session.alarms()?);
+        let mut writers = LeaseSignal::catch()?;
         let targets = self.targets(processes);
         let ended = targets.ended();
         tokio::pin!(ended);
@@ -120,6 +121,7 @@ impl Run {
                 }
                 _ = drains.tick() => self.drain()?,
                 Some(()) = alarms.recv() => self.drain()?,
+                () = writers.recv() => self.session.leave_changed_files(),
                 () = &mut ended, if self.ended.is_none() => {
                     self.on_target_end()?;
                     if !matches!(self.output, Output::Screen(_)) {
