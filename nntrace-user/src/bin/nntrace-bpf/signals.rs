@@ -116,7 +116,7 @@ impl WriteSignal {
     }
 }
 
-/// The signal that somebody waits to write to a probed file: fcntl(2), F_SETLEASE.
+/// The signal that somebody waits to write to a probed file: `F_SETLEASE` of fcntl(2).
 pub struct LeaseSignal(unix::Signal);
 
 impl LeaseSignal {
