@@ -81,6 +81,12 @@ static bool take_turn(void) {
     return true;
 }
 
+/* Takes the turn unless another thread looks. */
+static bool try_turn(void) {
+    int holder = 0;
+    return __atomic_compare_exchange_n(&owner, &holder, (int)syscall(SYS_gettid), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 /* By number: a thread may be forbidden to read the counter, which libc does. */
 static int64_t now(void) {
     struct timespec time = {0, 0};
@@ -182,10 +188,12 @@ EXPORTED void *dlopen(const char *path, int flags) {
     return real_dlopen(path, flags);
 }
 
-/* Forgets what was unloaded. What is still there need not be looked at again: by then another file may be at its path. */
+/* Forgets unloaded objects. Those still loaded are kept: another file may be at their paths by now. If it is not possible now, the
+ * next look does it. */
 static void forget_unloaded(void) {
     const int saved = errno;
-    if (*folder && nntrace_hook_is_free() && take_turn()) {
+    if (may_look() && *folder && nntrace_hook_is_free() && try_turn()) {
+        __atomic_store_n(&has_unloaded, false, __ATOMIC_RELAXED);
         nntrace_hook_forget_unloaded();
         __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
     }
@@ -199,7 +207,9 @@ EXPORTED int dlclose(void *handle) {
     if (!real_dlclose) {
         return -1;
     }
-    nntrace_hook_forget(((const struct link_map *)handle)->l_ld);
+    if (!may_look()) {
+        nntrace_hook_forget(((const struct link_map *)handle)->l_ld);
+    }
     __atomic_store_n(&has_unloaded, true, __ATOMIC_RELAXED);
     result = real_dlclose(handle);
     /* Again: a look in between has seen what is gone now. */

@@ -33,11 +33,13 @@ static uint32_t hooks;
 /* Objects that were looked at, by their dynamic sections. */
 static const void *looked_at[MOST_OBJECTS];
 static uint32_t looked_at_count;
-/* How many objects had been loaded and unloaded at the last look, as the loader counts. */
+/* Numbers of objects loaded and unloaded up to the last look: dlpi_adds and dlpi_subs. */
 static unsigned long long loaded, unloaded;
-/* Whether objects were unloaded since, and none was loaded: then those that are still there are the same. */
+/* Whether objects were only unloaded since: the remaining ones are unchanged. */
 static bool is_fewer;
+/* Which of those that were looked at are still in the loader's list. */
 static bool is_there[MOST_OBJECTS];
+/* Whether the next object is the first one of the list. */
 static bool is_first;
 
 /* Object that was not looked at. */
@@ -50,7 +52,7 @@ static struct new_object {
     const struct plan *plan;
 } new_objects[MOST_NEW];
 static uint32_t new_count;
-/* How many of them became known. */
+/* Number of them that were finished. */
 static uint32_t finished_count;
 static char names[NAME_BYTES];
 static size_t name_bytes;
@@ -196,7 +198,7 @@ void nntrace_hook_forget(const void *dynamic) {
     }
 }
 
-/* Forgets what was looked at where the loader has unloaded objects since: another one may be at the place of each. */
+/* Drops remembered objects if any were unloaded since the last look: their addresses may be used again. */
 static void forget_unloaded(const struct dl_phdr_info *object) {
     is_fewer = object->dlpi_subs != unloaded && object->dlpi_adds == loaded;
     if (is_fewer) {
@@ -208,7 +210,7 @@ static void forget_unloaded(const struct dl_phdr_info *object) {
     unloaded = object->dlpi_subs;
 }
 
-/* Sees whether an object of the loader's list was looked at; returns its place. */
+/* Marks an object as present; returns its place. */
 static uint32_t see(const struct dl_phdr_info *object, const void *dynamic) {
     uint32_t place;
     if (is_first) {
@@ -228,7 +230,7 @@ static int see_only(struct dl_phdr_info *object, size_t size, void *data) {
     return 0;
 }
 
-/* Goes through the loader's list; what was looked at and is not there any more is forgotten. */
+/* Walks the loader's list, and drops remembered objects that are gone. */
 static void go_through(int (*take)(struct dl_phdr_info *, size_t, void *), void *data) {
     uint32_t at;
     is_first = true;
@@ -296,7 +298,7 @@ static int finish_new(struct dl_phdr_info *object, size_t size, void *data) {
     if (found->plan) {
         hook(object, found->plan);
     }
-    /* In the place of one that was forgotten, or after all. */
+    /* Reuse a free slot, or append. */
     at = place_of(NULL) < MOST_OBJECTS ? place_of(NULL) : looked_at_count;
     if (at < MOST_OBJECTS) {
         __atomic_store_n(&looked_at[at], dynamic, __ATOMIC_RELAXED);

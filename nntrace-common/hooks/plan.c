@@ -50,7 +50,7 @@ struct room {
     char *end;
 };
 
-/* A file with its content: it has another plan once it was written to, or its inode number is that of another file. */
+/* Identity and state of a file: a changed file, or one that uses the inode number again, has another plan. */
 struct file_state {
     uint64_t numbers[5];
 };
@@ -226,7 +226,7 @@ enum progress nntrace_hook_plan(const char *folder, const struct stat *status, c
         }
     }
     if (known_count == MOST_PLANS || length > sizeof path - LONGEST_NAME) {
-        nntrace_hook_refused(1);
+        nntrace_hook_unanswered(1);
         return EXAMINED;
     }
     memcpy(path, folder, length);

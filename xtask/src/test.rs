@@ -68,7 +68,7 @@ pub struct Program {
     path: PathBuf,
     /// Folder of its package, in which it runs.
     folder: PathBuf,
-    /// Whether each of its modules tests something else, in a process of its own.
+    /// Whether each of its modules runs in a process of its own.
     has_modules: bool,
 }
 
@@ -123,7 +123,7 @@ fn run_programs(programs: &[Program]) -> Result<()> {
     };
     let jobs: Vec<Vec<Job>> = programs.iter().map(Program::jobs).collect::<Result<_>>()?;
     let mut all: Vec<&Job> = jobs.iter().flatten().collect();
-    // Alphabetically, that is, `engines` first: the longest of them last would have no other beside it.
+    // By name, which puts `engines`, the longest, first, so that it overlaps with others.
     all.sort_by(|one, other| one.name.cmp(&other.name));
     let beside_others =
         side_by_side::jobs(&all, side_by_side::cpus(), |job| failed(job, "beside others").map(|_| *job));
@@ -131,7 +131,7 @@ fn run_programs(programs: &[Program]) -> Result<()> {
     let alone: Vec<String> = again.iter().filter_map(|job| failed(job, "alone")).collect();
     ensure!(alone.is_empty(), "tests failed in {}: {}", alone.len(), alone.join(", "));
     let took = begin.elapsed().as_secs();
-    println!("passed     {} modules with tests, {} of them alone, after {took} s", all.len(), again.len());
+    println!("passed     {} jobs, {} of them alone, after {took} s", all.len(), again.len());
     Ok(())
 }
 
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_told_apart_by_module() {
+    fn tests_are_grouped_by_module() {
         let list =
             "loss::a: test\nalone: test\nloss::deep::b: test\nloss::c: benchmark\n\n4 tests, 0 benchmarks\n";
         let of = |tests: &[&str]| tests.iter().map(|&test| test.to_owned()).collect::<Vec<_>>();

@@ -38,7 +38,7 @@ use super::{
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
-    target::{self, ElfErrorReason, FileState, Object, ObjectId, PinnedFile, Processes},
+    target::{self, ElfErrorReason, Object, ObjectId, PinnedFile, Processes, SeenFiles},
 };
 use crate::model::{function_names::Names, plurals::counted, run_facts::ProbedEngine};
 
@@ -57,7 +57,7 @@ pub(crate) struct EngineProbes {
     hooking: Hooking,
     /// Whether the programs need the texts of all names.
     emits_begins: bool,
-    examined: HashSet<FileState>,
+    examined: SeenFiles,
     /// Files with probed functions. If one is written to, its probes go, and it is not examined again.
     probed: HashSet<ObjectId>,
     /// Processes, each with its program, whose literals are in memory.
@@ -85,7 +85,7 @@ impl EngineProbes {
             announce: options.announce,
             hooking: Hooking::new(options.operators.hooks().cloned()),
             emits_begins,
-            examined: HashSet::new(),
+            examined: SeenFiles::default(),
             probed: HashSet::new(),
             touched: HashSet::new(),
             searched: HashSet::new(),
@@ -132,12 +132,12 @@ impl EngineProbes {
             return;
         }
         let is_collector = |object: &Object| object.pin().is_ok_and(|pinned| itt::is_collector(&pinned));
-        if objects.iter().any(|object| !self.examined.contains(&object.state) && is_collector(object)) {
+        if objects.iter().any(|object| !self.examined.has(object.state) && is_collector(object)) {
             self.catalog.leave_to_itt();
         }
         self.notes.extend(process.and_then(|process| self.hooking.note_without(process, objects)));
         let is_new =
-            |object: &&Object| self.examined.insert(object.state) && !self.probed.contains(&object.id());
+            |object: &&Object| self.examined.is_new(object.state) && !self.probed.contains(&object.id());
         let new: Vec<&Object> = objects.iter().filter(is_new).collect();
         for object in &new {
             self.hooking.announce(object);
@@ -214,6 +214,10 @@ impl EngineProbes {
             Err(error) if error.is_other_kind() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        // What was written to meanwhile is examined at the next look.
+        if !object.is_as_found(&pinned) {
+            return Ok(());
+        }
         let hooked = self.plan(object, &mut resolved);
         for (mut engine, hooked) in resolved.into_iter().zip(hooked) {
             let left_out = unrecorded::take_out(&self.operators, &mut engine.probes);

@@ -205,6 +205,12 @@ impl Hooks {
         fs::rename(new, self.0.plans.join(plan_name(file)))
     }
 
+    /// Removes the plan for a file in an earlier state.
+    pub(super) fn remove_plan(&self, file: FileState) {
+        // What cannot be removed now is removed with the folder.
+        let _ = fs::remove_file(self.0.plans.join(plan_name(file)));
+    }
+
     fn unpublished(&self, file: FileState) -> PathBuf {
         self.0.plans.join(plan_name(file)).with_extension("new")
     }

@@ -12,8 +12,8 @@ use super::{
     kernel::{Kernel, KernelError},
     probe_trials::leading_nops::{NopProbe, NopProbes},
     target::{
-        self, FileState, KnownMappings, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects,
-        ProcessError, Processes, SearchReport, SymbolSpec,
+        self, KnownMappings, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects,
+        ProcessError, Processes, SearchReport, SeenFiles, SymbolSpec,
     },
 };
 
@@ -44,7 +44,7 @@ pub(crate) struct Probes {
     placement: Placement,
     /// Library of our own that targets have loaded: its functions are none of theirs.
     own_library: Option<ObjectId>,
-    searched: HashSet<FileState>,
+    searched: SeenFiles,
     attached: HashSet<(ObjectId, u64)>,
     /// Loaders that were met, and whether their notifications are probed.
     loaders: HashMap<ObjectId, bool>,
@@ -79,7 +79,7 @@ impl Probes {
             specs,
             placement,
             own_library,
-            searched: HashSet::new(),
+            searched: SeenFiles::default(),
             attached: HashSet::new(),
             loaders: HashMap::new(),
             looked: HashMap::new(),
@@ -118,7 +118,7 @@ impl Probes {
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
         let mapped = objects.objects;
         let is_new =
-            |object: &&Object| self.searched.insert(object.state) && !is_probed(&self.attached, object);
+            |object: &&Object| self.searched.is_new(object.state) && !is_probed(&self.attached, object);
         new.objects.extend(mapped.iter().filter(is_new).cloned());
         if let Some(own) = new.objects.iter().position(|object| Some(object.id()) == self.own_library) {
             let own = Objects { objects: vec![new.objects.remove(own)], failed: Vec::new() };
@@ -217,7 +217,7 @@ impl Probes {
 
     /// Searches one file, whichever processes map it.
     pub(crate) fn search_file(&mut self, kernel: &mut Kernel, object: Object) {
-        self.searched.insert(object.state);
+        self.searched.is_new(object.state);
         self.search(kernel, &Objects { objects: vec![object], failed: Vec::new() });
     }
 

@@ -54,7 +54,7 @@ pub use held_command::{Held, Running};
 pub use launch::{ChildOutput, Launch};
 pub(crate) use loader::{Notification, loader_of, notification};
 pub(crate) use mapped_files::{KnownMappings, Object, Objects};
-pub(crate) use object_id::{FileState, ObjectId};
+pub(crate) use object_id::{FileState, ObjectId, SeenFiles};
 pub use pidfd::PidFd;
 pub(crate) use pinned_file::PinnedFile;
 pub(in crate::live) use pinned_file::{Content, content, present_name};

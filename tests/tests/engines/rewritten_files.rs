@@ -128,7 +128,7 @@ fn an_engine_that_is_written_over_is_not_hooked_by_the_plan_for_what_it_was() ->
 
 /// Checks that it is said that the probes on the engine are gone.
 fn check_note(snapshot: &Snapshot) -> Result<()> {
-    let is_said = |note: &String| note.contains("libengine.so was written to while it was probed");
+    let is_said = |note: &String| note.contains("libengine.so was opened for writing while it was probed");
     ensure!(snapshot.notes.iter().any(is_said), "{:?}", snapshot.notes);
     Ok(())
 }

@@ -216,7 +216,10 @@ fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()>
     ensure!(number == "7\n", "the new code computes {number}");
     let last = ended.text().lines().last().context("a snapshot")?.to_owned();
     let notes = snapshot::read(last.as_bytes())?.notes;
-    ensure!(notes.iter().any(|note| note.contains("was written to while it was probed")), "{notes:?}");
+    ensure!(
+        notes.iter().any(|note| note.contains("was opened for writing while it was probed")),
+        "{notes:?}"
+    );
     Ok(())
 }
 

@@ -1,6 +1,12 @@
 //! The terminal interface in a real terminal, which is restored afterwards.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
+    io::Write as _,
+    path::Path,
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, bail};
 use nix::{
@@ -8,7 +14,7 @@ use nix::{
     unistd::Pid,
 };
 use nntrace_tests::{
-    binaries, live, picture,
+    binaries, live, native, picture,
     tmux::{PROMPT, Tmux},
     wait,
 };
@@ -366,6 +372,30 @@ fn names_cannot_act_on_the_terminal() -> Result<()> {
     check_given_back(&terminal)?;
     assert_eq!(terminal.value("pane_title")?, title);
     Ok(())
+}
+
+/// The kernel announces who writes to a probed file by a signal, which would end most programs.
+#[test]
+fn a_probed_file_can_be_written_to_under_the_screen() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(terminal) = terminal()? else { return Ok(()) };
+    let library = terminal.folder().join("library.so");
+    let compiler = ["cc", "-std=c99", "-O2", "-shared", "-fPIC"];
+    native::compile(&compiler, &[&native::source("library.c")], &library)?;
+    settings(&terminal, "before")?;
+    let (profiler, workload) = (path(&binaries::profiler()?), path(&binaries::workload()?));
+    let lib = path(&library);
+    terminal.line(&format!("{profiler} --interval 300ms --lib {lib} -- {workload} --seconds 60 --quiet"))?;
+    terminal.wait_for("the functions", |screen| screen.contains("Functions") && screen.contains("LR_PE"))?;
+    for byte in [b"a", b"b"] {
+        OpenOptions::new().append(true).open(&library)?.write_all(byte)?;
+    }
+    terminal.key("d")?;
+    terminal.wait_for("the note", |screen| screen.contains("opened for"))?;
+    terminal.key("d")?;
+    terminal.wait_for("no overlay", |screen| !screen.contains("Esc closes"))?;
+    terminal.key("q")?;
+    check_given_back(&terminal)
 }
 
 fn path(path: &Path) -> String {

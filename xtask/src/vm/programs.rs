@@ -21,7 +21,7 @@ use crate::{
 
 /// Program with the tests that use the kernel.
 const TESTS: &str = "kernel";
-/// Modules of it that run in machines. Others need a compiler or time, and `idle_against_ftrace` has its counterpart in
+/// Modules of it that run in machines. The others need a compiler or take too long, and `idle_against_ftrace` has its counterpart in
 /// the machine's own checks, as here another CPU may get its turn between two readings of the clock that elsewhere are one
 /// microsecond apart.
 const SUITES: [&str; 7] =
@@ -182,7 +182,7 @@ fn executable(messages: &str, name: &str) -> Result<PathBuf> {
             return Ok(path.into());
         }
     }
-    anyhow::bail!("cargo has built no test program by the name {name}")
+    anyhow::bail!("cargo built no test program named {name}")
 }
 
 /// Target written in C++.

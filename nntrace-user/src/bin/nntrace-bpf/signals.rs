@@ -116,7 +116,7 @@ impl WriteSignal {
     }
 }
 
-/// The signal that somebody waits to write to a probed file: `F_SETLEASE` of fcntl(2).
+/// SIGIO, which the kernel sends when somebody opens a probed file for writing: `F_SETLEASE` in fcntl(2).
 pub struct LeaseSignal(unix::Signal);
 
 impl LeaseSignal {

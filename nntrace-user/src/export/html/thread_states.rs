@@ -9,7 +9,7 @@ use crate::model::{
     scheduling::{Activity, History, Scheduling},
 };
 
-/// Stretches of all threads at most; of those that have most the first ones are left out.
+/// Maximum number of stretches over all threads; the longest histories lose their oldest.
 const MOST: usize = 200_000;
 
 /// Number of a state: of one that is not known, of sleep, of waiting for a CPU, and of running on CPU 0. Other CPUs follow.
@@ -27,9 +27,9 @@ pub(super) struct ThreadStates {
     ns: Vec<u64>,
     /// Their states, by number.
     state: Vec<u32>,
-    /// Earlier stretches that were left out.
+    /// Number of older stretches that were left out.
     left_out: usize,
-    /// Whether there were others before all of these, which nobody has kept.
+    /// Whether even older ones were discarded before.
     is_cut: bool,
 }
 
@@ -103,7 +103,7 @@ fn stretches(
         is_cut |= life.has_forgotten_since(first);
         for stretch in life.stretches_from(first).take_while(|stretch| stretch.begin < last) {
             let end = stretch.end.or(life.end).unwrap_or(last).min(last);
-            let begin = stretch.begin.max(first);
+            let begin = stretch.begin.max(first).max(until.unwrap_or(0));
             if let Some(until) = until.replace(end.max(begin)) {
                 push(until, begin, UNKNOWN);
             }

@@ -27,8 +27,8 @@ pub(super) struct Hooking {
     hooks: Option<Hooks>,
     /// Files with hooked functions.
     planned: HashSet<FileState>,
-    /// Files that programs need not wait for any more.
-    answered: HashSet<FileState>,
+    /// Files that programs need not wait for any more, in their last states.
+    answered: HashMap<ObjectId, FileState>,
     /// Processes that map such a file without the library.
     without: HashSet<u32>,
     /// Files that offer lanes, and whether each is the library, of this run or of another one.
@@ -89,7 +89,9 @@ impl Hooking {
 
     /// Says that a file is being examined.
     pub(super) fn announce(&self, object: &Object) {
-        if let Some(hooks) = self.hooks.as_ref().filter(|_| !self.answered.contains(&object.state)) {
+        if let Some(hooks) =
+            self.hooks.as_ref().filter(|_| self.answered.get(&object.id()) != Some(&object.state))
+        {
             hooks.announce_plan(object.state);
         }
     }
@@ -98,8 +100,10 @@ impl Hooking {
     /// when that fails.
     pub(super) fn answer(&mut self, object: &Object) -> Option<String> {
         let hooks = self.hooks.as_ref()?;
-        if !self.answered.insert(object.state) {
-            return None;
+        match self.answered.insert(object.id(), object.state) {
+            Some(before) if before == object.state => return None,
+            Some(before) => hooks.remove_plan(before),
+            None => {}
         }
         let error = hooks.publish(object.state).err()?;
         // Those that wait go on after a while.

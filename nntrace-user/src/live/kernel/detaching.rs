@@ -67,7 +67,9 @@ impl Kernel {
             self.engines.detach_file(&mut self.object, file.id());
             self.calls.detach_file(&mut self.object, file.id());
         }
-        changed.iter().map(ProbedFile::name).collect()
+        let names = changed.iter().map(ProbedFile::name).collect();
+        self.probed_files.release(changed);
+        names
     }
 
     /// Detaches the mark probes once the window is over, when no further thread starts to wait for a page.

@@ -2,9 +2,9 @@
 //!
 //! The kernel keeps the instruction that was at the place of a probe, and puts the breakpoint into every process that maps
 //! the file later. Where another content has been written into the file meanwhile, that process would run the old
-//! instruction in the place of the new one. So each file has a read lease where the kernel gives one (`fcntl(2)`): who opens the
-//! file to write waits, for `/proc/sys/fs/lease-break-time` at most, until the probes are gone. The kernel announces him by SIGIO.
-//! Without a lease, as on network file systems or without `CAP_LEASE`, the change is seen when it has happened.
+//! instruction in the place of the new one. So we take a read lease on each file where possible (`fcntl(2)`): an open for
+//! writing then blocks, for at most `/proc/sys/fs/lease-break-time`, until the probes are removed. The kernel notifies us with
+//! SIGIO. Without a lease (network file systems, no `CAP_LEASE`), we notice a change only afterwards.
 
 use std::{
     fs::File,
@@ -20,11 +20,15 @@ use nix::{
 
 use crate::live::target::{Content, ObjectId, PinnedFile, content, present_name};
 
-/// Files that are probed.
+/// Probed files.
 #[derive(Default)]
-pub(super) struct ProbedFiles(Vec<ProbedFile>);
+pub(super) struct ProbedFiles {
+    probed: Vec<ProbedFile>,
+    /// Files whose probes were removed: open, so that no other file gets their inode numbers.
+    left: Vec<ProbedFile>,
+}
 
-/// File that is probed. Who wants to write to it waits until this is dropped.
+/// Probed file. Writers block until it is released, or dropped.
 pub(super) struct ProbedFile {
     id: ObjectId,
     /// The file itself, whatever its path leads to later.
@@ -44,36 +48,46 @@ impl ProbedFile {
         present_name(Path::new(&format!("/proc/self/fd/{}", self.file.as_raw_fd())))
     }
 
-    /// Whether somebody waits to write to it, or has written to it.
-    fn changes(&self) -> bool {
+    /// Lets writers go on. Our children may share the descriptor, so closing it need not release the lease.
+    fn release(&mut self) {
+        if self.has_lease {
+            self.has_lease = false;
+            lease(&self.file, libc::F_SETLEASE, libc::F_UNLCK);
+        }
+    }
+
+    /// Whether somebody is waiting to write to it, or has written to it.
+    fn is_changing(&self) -> bool {
         let is_same = self.file.metadata().is_ok_and(|found| content(&found) == self.content);
         !is_same || (self.has_lease && lease(&self.file, libc::F_GETLEASE, 0) != libc::F_RDLCK)
     }
 }
 
-/// Children of ours may have the descriptor, too, so closing it need not end the lease.
 impl Drop for ProbedFile {
     fn drop(&mut self) {
-        if self.has_lease {
-            lease(&self.file, libc::F_SETLEASE, libc::F_UNLCK);
-        }
+        self.release();
     }
 }
 
-/// Asks for the lease of a file, or changes it; returns -1 where the kernel refuses.
+/// Gets or sets the lease of a file; returns -1 on failure.
 fn lease(file: &File, command: libc::c_int, kind: libc::c_int) -> libc::c_int {
     // SAFETY: both commands take a number, and the descriptor is open.
     unsafe { libc::fcntl(file.as_raw_fd(), command, kind) }
 }
 
-/// Lets SIGIO, which would end this process, do nothing but interrupt a wait; whether it does.
-fn survives_announcements() -> bool {
+/// Gives SIGIO, which would kill this process, a handler that does nothing; returns whether it has one.
+fn catch_sigio() -> bool {
     extern "C" fn nothing(_: libc::c_int) {}
-    static SURVIVES: OnceLock<bool> = OnceLock::new();
-    *SURVIVES.get_or_init(|| {
+    static IS_CAUGHT: OnceLock<bool> = OnceLock::new();
+    *IS_CAUGHT.get_or_init(|| {
         let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());
-        // SAFETY: the handler does nothing, and one that is set later by others takes its place.
-        unsafe { sigaction(Signal::SIGIO, &action) }.is_ok()
+        // SAFETY: the handler does nothing; one that is there already is put back below, and one that is set later replaces it.
+        let Ok(before) = (unsafe { sigaction(Signal::SIGIO, &action) }) else { return false };
+        if matches!(before.handler(), SigHandler::Handler(_) | SigHandler::SigAction(_)) {
+            // SAFETY: it was the action of this signal before.
+            return unsafe { sigaction(Signal::SIGIO, &before) }.is_ok();
+        }
+        true
     })
 }
 
@@ -81,24 +95,30 @@ impl ProbedFiles {
     /// Adds a file that is about to be probed, with the content that was examined, if it is not there yet; from here on nobody
     /// writes to it unnoticed.
     pub(super) fn add(&mut self, pinned: &PinnedFile) {
-        if self.0.iter().any(|known| known.id == pinned.id()) {
+        if self.probed.iter().any(|known| known.id == pinned.id()) {
             return;
         }
         // What cannot be opened cannot be probed.
         if let Ok(file) = File::open(&**pinned) {
-            let has_lease = survives_announcements() && lease(&file, libc::F_SETLEASE, libc::F_RDLCK) == 0;
-            self.0.push(ProbedFile { id: pinned.id(), file, content: pinned.content(), has_lease });
+            let has_lease = catch_sigio() && lease(&file, libc::F_SETLEASE, libc::F_RDLCK) == 0;
+            self.probed.push(ProbedFile { id: pinned.id(), file, content: pinned.content(), has_lease });
         }
     }
 
-    /// Removes the files that somebody has written to or waits to write to, and returns them: he waits until they are dropped.
+    /// Removes the files that were written to or that somebody is waiting to write to, and returns them.
     pub(super) fn take_changed(&mut self) -> Vec<ProbedFile> {
-        self.0.extract_if(.., |known| known.changes()).collect()
+        self.probed.extract_if(.., |known| known.is_changing()).collect()
     }
 
-    /// Removes all: they are probed no more.
+    /// Lets writers go on, as the probes on these files are gone.
+    pub(super) fn release(&mut self, mut changed: Vec<ProbedFile>) {
+        changed.iter_mut().for_each(ProbedFile::release);
+        self.left.append(&mut changed);
+    }
+
+    /// Removes all files, as their probes are gone.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.probed.clear();
     }
 }
 
@@ -119,7 +139,7 @@ mod tests {
             files.add(&pinned);
             files.add(&pinned);
         }
-        assert_eq!(files.0.len(), 4);
+        assert_eq!(files.probed.len(), 4);
         assert!(files.take_changed().is_empty());
         // Who writes waits for us, where there is a lease.
         let longer = path("longer");
@@ -132,7 +152,7 @@ mod tests {
         let names: Vec<PathBuf> = changed.iter().map(ProbedFile::name).collect();
         assert_eq!(names, [path("longer")]);
         assert!(!changed[0].has_lease || fs::read(path("longer")).unwrap() == b"content");
-        drop(changed);
+        files.release(changed);
         writer.join().unwrap().unwrap();
         fs::write(path("new"), "another content").unwrap();
         fs::rename(path("new"), path("replaced")).unwrap();

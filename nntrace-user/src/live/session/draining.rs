@@ -35,8 +35,8 @@ impl Session {
     pub fn leave_changed_files(&mut self) {
         for file in self.kernel.detach_changed() {
             self.notes.push(format!(
-                "{} was written to while it was probed: its probes are gone, as they would change what the new code computes; \
-                 start again to see more of it",
+                "{} was opened for writing while it was probed, so its probes were removed: they would corrupt the new code; start \
+                 again to profile the new file",
                 file.display()
             ));
         }

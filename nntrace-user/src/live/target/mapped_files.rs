@@ -110,14 +110,19 @@ impl Object {
         })
     }
 
-    /// Takes note of what was written to the file since it was found, or to another one in its place that has the number of its
-    /// inode. A file that is not at its path any more stays as it was found.
+    /// Updates the state if the file was written to, or replaced by one with the same inode number. If the path no longer leads to
+    /// it, the state stays.
     fn seen_again(mut self) -> Self {
         let now = std::fs::metadata(&self.path).map(|found| FileState::from(&found));
         if let Some(state) = now.ok().filter(|now| now.id == self.id()) {
             self.state = state;
         }
         self
+    }
+
+    /// Whether the file, which was found again, is still in the state in which it was found first.
+    pub(crate) fn is_as_found(&self, pinned: &PinnedFile) -> bool {
+        std::fs::metadata(&**pinned).is_ok_and(|found| FileState::from(&found) == self.state)
     }
 
     /// Finds the file again, to examine and to probe it.
@@ -148,7 +153,8 @@ impl Objects {
     }
 
     /// Finds the files that a process has mapped now, given those that were found before, which become those of now. A process
-    /// that loads hundreds of libraries is looked at as often: each file is looked up once, and then seen to change only by its path.
+    /// that loads hundreds of libraries is looked at as often: each file is looked up once; after that, changes are noticed only
+    /// through its path.
     ///
     /// # Errors
     /// As of [`Objects::mapped_by`].
@@ -299,7 +305,7 @@ mod tests {
         let second = mapped();
         assert_eq!(second.id(), first.id());
         assert_ne!(second.state, first.state);
-        // Another file in its place does not tell of this one.
+        // Another file in its place does not change the state of this one.
         std::fs::write(fake.root.join("opt/two.so"), "a third content").unwrap();
         std::fs::rename(fake.root.join("opt/two.so"), fake.root.join("opt/one.so")).unwrap();
         assert_eq!(mapped(), second);

@@ -181,7 +181,7 @@ impl History {
         }
         if self.stretches.len() >= self.cap {
             self.stretches.pop_front();
-            self.forgotten_until = self.stretches.front().map(|first| first.begin);
+            self.forgotten_until = Some(self.stretches.front().map_or(new.begin, |first| first.begin));
         }
         self.stretches.push_back(new);
     }

@@ -11,12 +11,12 @@ use nix::sys::termios::tcgetattr;
 use super::ENTERED;
 use crate::foreign_map;
 
-/// Signals that kill unless they are caught, and that nobody asks a program to end by; `SIGBUS` has a handler already.
-const FATAL: [Signal; 13] = [
+/// Signals that kill unless they are caught, and that nobody asks a program to end by. `SIGBUS` has a handler already, and `SIGIO`
+/// announces writers to probed files.
+const FATAL: [Signal; 12] = [
     Signal::SIGABRT,
     Signal::SIGFPE,
     Signal::SIGILL,
-    Signal::SIGIO,
     Signal::SIGPROF,
     Signal::SIGPWR,
     Signal::SIGSEGV,

@@ -38,7 +38,10 @@ pub fn names() -> Vec<String> {
 
 /// Returns the tests of a module, as the program lists them.
 fn of_module(program: &str, module: &str) -> Result<Vec<String>> {
-    let listed = Child::start(Command::new(program).arg("--list"))?.wait_for(Duration::from_mins(1))?.text();
+    let listed = Child::start(Command::new(program).arg("--list"))?
+        .wait_for(Duration::from_mins(1))?
+        .expect_code(0)?
+        .text();
     let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
     let is_in_module = |test: &&str| test.strip_prefix(module).is_some_and(|rest| rest.starts_with("::"));
     let tests: Vec<String> = tests.filter(is_in_module).map(str::to_owned).collect();

@@ -117,7 +117,7 @@ function functionsPart() {
     times('max', (row) => row.max_ns, 'functions.max_ns'),
   ];
   const isDrawn = data.swimlane.columns.begin.length > 0;
-  const about = isDrawn ? 'Choose a row to find the slowest of its calls in the swimlane.' : null;
+  const about = isDrawn ? 'Select a function to show its slowest call in the swimlane.' : null;
   const select = isDrawn ? (/** @type {any} */ row) => document.dispatchEvent(new CustomEvent('find-slowest', { detail: row })) : undefined;
   return part('functions', 'Functions', about, table({ caption: 'Time by function', columns, rows: snapshot.functions, sorted: 3, most: 20, select }));
 }

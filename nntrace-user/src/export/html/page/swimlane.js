@@ -229,7 +229,7 @@ function swimlane() {
 
   document.addEventListener('find-slowest', (/** @type {any} */ { detail: { name, layer, phase, pid } }) => {
     // Long names are cut in the swimlane.
-    const isWanted = (/** @type {string} */ known) => known === name || (known.endsWith('…') && name.length > known.length && name.startsWith(known.slice(0, -1)));
+    const isWanted = (/** @type {string} */ known) => known === name || (known.endsWith('…') && name.length >= known.length && name.startsWith(known.slice(0, -1)));
     const [wanted, tag] = [data.swimlane.names.findIndex(isWanted), data.swimlane.tags.indexOf(`${layer}_${phase}`)];
     /** @type {number|null} */
     let slowest = null;
@@ -243,7 +243,7 @@ function swimlane() {
       reveal(slowest);
     } else {
       select(null);
-      details.replaceChildren(element('p', {}, 'None of its calls is in the swimlane.'));
+      details.replaceChildren(element('p', {}, 'The swimlane contains none of its calls.'));
     }
     frame.scrollIntoView({ block: 'nearest' });
   });
@@ -449,8 +449,8 @@ function shownOf(sections) {
   if (handOvers.left_out > 0) texts.push(`Hand-overs left out: ${count(handOvers.left_out)}.`);
   if (data.swimlane.open_count > 0) texts.push(`Not ended, and not shown: ${plural(data.swimlane.open_count, 'section')}.`);
   const earlier = data.swimlane.thread_states.reduce((/** @type {number} */ sum, /** @type {any} */ states) => sum + (states?.left_out ?? 0), 0);
-  if (earlier > 0) texts.push(`Earlier states of threads left out: ${count(earlier)}.`);
-  if (data.swimlane.thread_states.some((/** @type {any} */ states) => states?.is_cut)) texts.push('Of threads with very many states only the last ones are known.');
+  if (earlier > 0) texts.push(`Older thread states left out: ${count(earlier)}.`);
+  if (data.swimlane.thread_states.some((/** @type {any} */ states) => states?.is_cut)) texts.push('Some threads have too many states: only the most recent are shown.');
   const coarse = data.power.filter((/** @type {any} */ lane) => lane.resolution !== null);
   if (coarse.length > 0) {
     const most = Math.max(...coarse.map((/** @type {any} */ lane) => lane.resolution));
