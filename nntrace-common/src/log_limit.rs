@@ -39,21 +39,17 @@ pub enum LogEvent {
     NestedMark,
     /// A CPU goes offline or comes back.
     Hotplug,
-    /// A record for which a ring has no room.
-    RingFull,
     /// A task that the table of targets has no room for.
     TargetsFull,
     /// A thread that the table of waiting threads has no room for.
     PageWaitsFull,
-    /// A change of the application's phases for which there is no room.
-    AppEventsFull,
     /// A frequency of a CPU that the table of these has no room for.
     FrequenciesFull,
 }
 
 impl LogEvent {
     /// Every event, in order of number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 13] = [
         Self::Fork,
         Self::Exec,
         Self::Exit,
@@ -64,10 +60,8 @@ impl LogEvent {
         Self::PageWait,
         Self::NestedMark,
         Self::Hotplug,
-        Self::RingFull,
         Self::TargetsFull,
         Self::PageWaitsFull,
-        Self::AppEventsFull,
         Self::FrequenciesFull,
     ];
 
@@ -83,10 +77,8 @@ impl LogEvent {
             Self::PageWait => "page wait",
             Self::NestedMark => "nested mark",
             Self::Hotplug => "hotplug",
-            Self::RingFull => "ring full",
             Self::TargetsFull => "targets full",
             Self::PageWaitsFull => "page waits full",
-            Self::AppEventsFull => "application events full",
             Self::FrequenciesFull => "frequencies full",
         }
     }

@@ -74,7 +74,6 @@ extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name:
         }
         number += 1;
     }
-    log::app_events_full(event.tid);
     // SAFETY: the pointer comes from the map and is not null.
     unsafe { add(&raw mut (*counts).lost, 1) };
     0

@@ -10,6 +10,8 @@
 //! it stay there that nobody runs. aya-log writes it into room that it
 //! reserves in a ring of its own, in no buffer that two runs could share, so that programs that are preempted or sleep may
 //! log as well.
+//!
+//! What is lost for want of room in a ring has no line: that is where the stack is deepest, and every loss is counted.
 
 // The macros check the level themselves, but what it takes to call them is to be gone as well.
 use aya_log_ebpf::macro_support::{Level, level_enabled};
@@ -63,14 +65,10 @@ lines! {
     nested_mark(tid): Trace, NestedMark, "thread {}: a mark function called another one, for one mark";
     /// A CPU goes offline or comes back.
     hotplug(cpu, online): Info, Hotplug, "cpu {}: online is {}";
-    /// A record for which a ring has no room.
-    ring_full(cpu): Warn, RingFull, "cpu {}: the ring is full, a record is lost; see --ring-size";
     /// A task that the table of targets has no room for.
     targets_full(tid): Warn, TargetsFull, "task {} is no target: the table of targets is full";
     /// A thread that the table of waiting threads has no room for.
     page_waits_full(tid): Warn, PageWaitsFull, "thread {}: too many others wait for a page, the text is not read";
-    /// A change of the application's phases for which there is no room.
-    app_events_full(tid): Warn, AppEventsFull, "thread {}: no room for a change of the application's phases";
     /// A frequency of a CPU that the table of these has no room for.
     frequencies_full(cpu): Warn, FrequenciesFull, "cpu {}: the table of frequencies is full";
 }

@@ -12,7 +12,6 @@ use nntrace_common::record::RingCount;
 use crate::{
     atomic,
     helpers::current_cpu,
-    log,
     maps::{RING_BYTES, RING_COUNTS, RINGS},
 };
 
@@ -115,7 +114,6 @@ pub fn half_full<R>(ring: *const R, bytes: u32) -> bool {
 
 #[inline(always)]
 fn drop_record(counts: Option<*mut RingCount>) -> bool {
-    log::ring_full(current_cpu());
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null.
         unsafe { atomic::add(&raw mut (*counts).dropped, 1) };
