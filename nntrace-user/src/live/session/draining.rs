@@ -24,15 +24,16 @@ const READ_AGAIN_NS: u64 = 2_000_000;
 impl Session {
     /// Drains the rings, and acts on the records.
     pub fn drain(&mut self) {
-        self.take(false);
+        // First, as somebody may wait for it.
         self.leave_changed_files();
+        self.take(false);
         self.offers.review();
         self.kernel.drain_log();
         self.kernel.sample_statistics();
     }
 
     /// Detaches the probes on files that have been written to, or that somebody waits to write to, with a note.
-    pub fn leave_changed_files(&mut self) {
+    pub(super) fn leave_changed_files(&mut self) {
         for file in self.kernel.detach_changed() {
             self.notes.push(format!(
                 "{} was opened for writing while it was probed, so its probes were removed: they would corrupt the new code; start \

@@ -121,7 +121,7 @@ impl Run {
                 }
                 _ = drains.tick() => self.drain()?,
                 Some(()) = alarms.recv() => self.drain()?,
-                () = writers.recv() => self.session.leave_changed_files(),
+                () = writers.recv() => self.drain()?,
                 () = &mut ended, if self.ended.is_none() => {
                     self.on_target_end()?;
                     if !matches!(self.output, Output::Screen(_)) {
