@@ -26,7 +26,7 @@ const CHECKS_HEAD: &str = "
 ## Checks
 
 What was run on each: checks of this machine's first process (`tests/src/bin/vm-guest`), and live tests by the names of their
-files (`tests/tests`).
+files (`tests/tests/kernel`).
 
 ";
 
