@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Reading of plans. A plan's file is named by device, inode, size and time of the last change (ctime) of the file that it is for:
- * seconds and nanoseconds. It is a file of lines, each with one text or with decimal numbers that are separated by blanks:
+ * Reading of plans. A plan is a file whose name consists of the device, inode, size and ctime (seconds, nanoseconds) of the file
+ * that it is for. Each of its lines has one text, or decimal numbers that are separated by blanks:
  *
  *     nntrace-hooks 1 FUNCTIONS ENTRIES
  *

@@ -90,35 +90,28 @@ pub fn table_full(table: Table) {
     }
 }
 
-/// A diagnostic, by its number, of a thread or a CPU. A full table has a line of its own, which names it. What a line needs of
-/// the stack comes on top of the deepest calls: one function for both lines would need twice as much.
+/// A diagnostic, by its number, of a thread or a CPU. A full table has a line of its own, which names it.
 #[inline(always)]
 pub fn diagnostic(kind: u32, of: u32) {
-    #[unsafe(export_name = "log_diagnostic_of_cpu")]
+    #[unsafe(export_name = "log_diagnostic")]
     #[inline(never)]
-    extern "C" fn line_of_cpu(kind: u32, of: u32) -> u32 {
-        if level_enabled(Level::Warn) && passes(LogKind::number_of_diagnostic(kind)) {
-            aya_log_ebpf::warn!(&(), target: "kernel", "cpu {}: {}", of, padded(&DIAGNOSTICS, kind));
+    extern "C" fn line(kind: u32, of: u32) -> u32 {
+        let is_left_to_others = kind == DiagnosticKind::TableFull as u32
+            // It is so with every new name, for as long as it takes user space to answer.
+            || kind == DiagnosticKind::NameNotYetKnown as u32 && !level_enabled(Level::Debug);
+        if !level_enabled(Level::Warn) || is_left_to_others || !passes(LogKind::number_of_diagnostic(kind)) {
+            return 0;
         }
-        0
-    }
-    #[unsafe(export_name = "log_diagnostic_of_thread")]
-    #[inline(never)]
-    extern "C" fn line_of_thread(kind: u32, of: u32) -> u32 {
-        if level_enabled(Level::Warn) && passes(LogKind::number_of_diagnostic(kind)) {
-            aya_log_ebpf::warn!(&(), target: "kernel", "thread {}: {}", of, padded(&DIAGNOSTICS, kind));
-        }
-        0
-    }
-    let is_left_to_others = kind == DiagnosticKind::TableFull as u32
-        // It is so with every new name, for as long as it takes user space to answer.
-        || kind == DiagnosticKind::NameNotYetKnown as u32 && !level_enabled(Level::Debug);
-    if level_enabled(Level::Warn) && !is_left_to_others {
-        if OF_CPUS >> (kind % 32) & 1 == 0 {
-            line_of_thread(kind, of);
+        let name = padded(&DIAGNOSTICS, kind);
+        if OF_CPUS >> (kind % 32) & 1 != 0 {
+            aya_log_ebpf::warn!(&(), target: "kernel", "cpu {}: {}", of, name);
         } else {
-            line_of_cpu(kind, of);
+            aya_log_ebpf::warn!(&(), target: "kernel", "thread {}: {}", of, name);
         }
+        0
+    }
+    if level_enabled(Level::Warn) {
+        line(kind, of);
     }
 }
 

@@ -11,23 +11,13 @@ use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use nntrace_tests::{
     child::Child,
-    hooked::Hooked,
+    hooked::{Hooked, operators},
     live, native,
     profiler::{Profiler, Run},
 };
 use nntrace_user::report::snapshot::Snapshot;
 
 const ROUNDS: u64 = 50;
-
-/// Number of operators' sections.
-fn operators(snapshot: &Snapshot) -> u64 {
-    snapshot
-        .functions
-        .iter()
-        .filter(|row| row.name.ends_with("sum") || row.name == "product")
-        .map(|row| row.count)
-        .sum()
-}
 
 /// The notes on operators that are not recorded.
 fn unrecorded(snapshot: &Snapshot) -> Vec<&String> {

@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Result, ensure};
 use nntrace_tests::{
     child::Child,
-    hooked::Hooked,
+    hooked::{Hooked, operators},
     live, native,
     profiler::{Profiler, Run},
 };
@@ -36,12 +36,6 @@ fn profile(engine: &Hooked, script: &str) -> Result<(Snapshot, String)> {
     let Run { snapshot, ended } = profiler.launch(["sh", "-c", &script])?;
     let text = ended.expect_code(0)?.text();
     Ok((snapshot, text))
-}
-
-/// Number of the operators' sections.
-fn operators(snapshot: &Snapshot) -> u64 {
-    let is_operator = |name: &str| name.ends_with("sum") || name == "product";
-    snapshot.functions.iter().filter(|row| is_operator(&row.name)).map(|row| row.count).sum()
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn assert_operators(traced: &Traced, tag: &str, runs: u64, each: &BTreeMap<&str,
     assert_eq!(often, expected, "{tag}");
 }
 
-/// Returns how often each operator is in a run, from what the engine itself tells of one run.
+/// Returns how often each operator is in a run, from what the engine itself reports of one run.
 fn per_run(report: &Printed) -> BTreeMap<&str, u64> {
     report.by(by_name).into_iter().map(|(name, all)| (name, all.len() as u64)).collect()
 }
@@ -187,7 +187,7 @@ fn check_ncnn(traced: &Traced, runs: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks the operators of the CPU plugin: the nodes that it tells of itself, around which is its part of a run.
+/// Checks the operators of the CPU plugin: the nodes that it reports itself, around which is its part of a run.
 fn openvino_operators() -> Result<impl Fn(&Traced, u64) -> Result<()>> {
     let report = OPENVINO.report(Size::Tiny, 1)?;
     Ok(move |traced: &Traced, runs| {
@@ -211,7 +211,7 @@ fn openvino() -> Result<()> {
     Expected { outside_us: 300, ..Expected::of(OPENVINO, "LR_PC", "LR_PI") }.check(openvino_operators)
 }
 
-/// The plugin is left to ITT, which tells of the same nodes.
+/// The plugin is left to ITT, which reports the same nodes.
 #[test]
 fn openvino_by_its_own_tasks() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
@@ -326,7 +326,7 @@ fn whisper() -> Result<()> {
 #[test]
 fn tract() -> Result<()> {
     Expected::of(TRACT, "LR_PI", "LR_PI").check(|| {
-        // It tells of types by other names.
+        // It has other names for types.
         let each = TRACT.report(Size::Tiny, 1)?.operators.len() as u64;
         Ok(move |traced: &Traced, runs| {
             let functions = traced.functions("LC_PE");

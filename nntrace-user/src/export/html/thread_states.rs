@@ -35,7 +35,7 @@ pub(super) struct ThreadStates {
 
 impl ThreadStates {
     /// Returns the states of these threads, by process and thread id, in the time that is shown and as long as the sections last;
-    /// `None` for one of which no context switch is known.
+    /// `None` for threads without context switches.
     pub(super) fn of(
         findings: &Findings<'_>,
         shown: Shown,

@@ -46,7 +46,7 @@ impl From<&Metadata> for FileState {
     }
 }
 
-/// States of a file that are told apart at most: a file that a compiler of a running program adds its code to has ever more.
+/// Maximum number of states of a file that count as new: JIT compilers keep appending to files that they map.
 const MOST_STATES: u32 = 100;
 
 /// Files that were seen, each with its last state and the number of its states.
