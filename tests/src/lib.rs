@@ -1,9 +1,9 @@
 //! Common parts of the end-to-end tests: starting programs that cannot outlive their test, running the profiler, and
 //! examining its snapshots.
 //!
-//! A live test begins with [`live::enter`]. It needs root and a kernel with BPF: without them it prints a message and
-//! passes, unless `NNTRACE_LIVE=required` is set, which makes it fail. Live tests run one at a time, in any number of
-//! processes.
+//! A live test begins with [`live::enter`], or with [`live::enter_shared`] if others may run beside it. It needs root and a
+//! kernel with BPF: without them it prints a message and passes, unless `NNTRACE_LIVE=required` is set, which makes it fail.
+//! While a test that began with `enter` runs, no other live test does, in any number of processes.
 
 pub mod binaries;
 pub mod bpf;

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     path::Path,
 };
 
@@ -12,21 +13,35 @@ use crate::{binaries, bpf::is_not_gone};
 /// Variable that makes a live test fail if it cannot run and this is `required`.
 const VARIABLE: &str = "NNTRACE_LIVE";
 
-/// Exclusive use of the kernel's tracing, and of the CPUs for load. One test at a time has it, over all test
-/// programs.
+/// Use of the kernel's tracing, and of the CPUs for load: by one test alone, or by those that [share](enter_shared) it,
+/// over all test programs.
 #[must_use = "the next test starts when this is dropped"]
 pub struct Live {
     /// Lock, released with this value.
     _lock: File,
 }
 
-/// Begins a live test: waits until no other one runs. `None` when this host or user cannot run any.
+/// Begins a live test that needs the machine for itself, as it measures time, looks at what concerns all processes, or
+/// changes that: waits until no other one runs. `None` when this host or user cannot run any.
 ///
 /// # Errors
 /// When it cannot run, but `NNTRACE_LIVE=required` demands it.
 pub fn enter() -> Result<Option<Live>> {
+    enter_by(File::lock)
+}
+
+/// Begins a live test as [`enter`] does, but one that may run beside others which begin with this, as it looks only at
+/// processes of its own.
+///
+/// # Errors
+/// When it cannot run, but `NNTRACE_LIVE=required` demands it.
+pub fn enter_shared() -> Result<Option<Live>> {
+    enter_by(File::lock_shared)
+}
+
+fn enter_by(lock: impl FnOnce(&File) -> io::Result<()>) -> Result<Option<Live>> {
     match lacking() {
-        None => take_turn().map(Some),
+        None => take_turn(lock).map(Some),
         Some(reason) if is_required() => {
             bail!("{VARIABLE}=required, but this live test cannot run: {reason}")
         }
@@ -71,9 +86,9 @@ fn lacking() -> Option<String> {
     }
 }
 
-fn take_turn() -> Result<Live> {
+fn take_turn(lock: impl FnOnce(&File) -> io::Result<()>) -> Result<Live> {
     let path = binaries::profile_dir()?.join("nntrace-tests.lock");
-    let lock = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
-    Ok(Live { _lock: lock })
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    lock(&file).with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(Live { _lock: file })
 }

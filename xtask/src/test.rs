@@ -110,8 +110,8 @@ fn program(message: &str) -> Option<Program> {
     Some(Program { name, path, folder: folder.to_owned(), has_modules: is_of_tests })
 }
 
-/// Runs all tests to their ends, as many at once as this host can. Live tests take turns by themselves; those that compare
-/// times need the CPUs for themselves, too: what fails beside others has to pass alone.
+/// Runs all tests to their ends, as many at once as this host can. Live tests wait for one another where they have to
+/// (`live::enter`); those that compare times need the CPUs for themselves, too: what fails beside others has to pass alone.
 fn run_programs(programs: &[Program]) -> Result<()> {
     let logs = target_dir()?.join("test-logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
@@ -179,7 +179,8 @@ impl Job {
             sudo
         };
         if !self.tests.is_empty() {
-            test.arg("--exact").args(&self.tests);
+            // One at a time: as many jobs as there are CPUs run already.
+            test.args(["--test-threads=1", "--exact"]).args(&self.tests);
         }
         test.env_remove("SUDO_UID")
             .env_remove("SUDO_GID")

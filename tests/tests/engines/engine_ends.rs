@@ -21,7 +21,7 @@ fn stripped() -> Result<(EngineEnds, TempDir)> {
 
 /// Profiles all ways of this beginning.
 fn check(beginnings: &[&str]) -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (engine, _folder) = stripped()?;
     let wanted: Vec<_> =
         WAYS.iter().filter(|way| beginnings.iter().any(|it| way.name.starts_with(it))).collect();
@@ -119,7 +119,7 @@ fn sections(run: &Run) -> u64 {
 
 #[test]
 fn an_engine_in_another_mount_namespace_is_found() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (engine, folder) = stripped()?;
     // The library is there and nowhere else.
     let place = tempfile::tempdir()?;
@@ -135,7 +135,7 @@ fn an_engine_in_another_mount_namespace_is_found() -> Result<()> {
 
 #[test]
 fn a_library_that_was_replaced_is_examined_as_it_is_mapped() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (engine, _folder) = stripped()?;
     let mut target = Child::start(Command::new(engine.program()).args(["returns", "when told"]))?;
     target.lines(1)?;
@@ -156,7 +156,7 @@ fn a_library_that_was_replaced_is_examined_as_it_is_mapped() -> Result<()> {
 
 #[test]
 fn two_versions_of_an_engine_in_a_process_are_both_probed() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
     let engines = [
         EngineEnds::build(folders[0].path(), &["-s"])?,

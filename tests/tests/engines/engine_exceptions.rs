@@ -12,7 +12,7 @@ const PAUSE: u64 = 300_000_000;
 
 #[test]
 fn a_device_that_openvino_does_not_know_is_refused_and_the_program_goes_on() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engines = wheels::folder()?;
     let (python, model) = (engines.join("openvino/bin/python"), engines.join("models/tiny.onnx"));
     for file in [&python, &model] {

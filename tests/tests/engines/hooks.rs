@@ -81,7 +81,7 @@ fn check(snapshot: &Snapshot, expected: &BTreeMap<(String, String), u64>) -> Res
 
 #[test]
 fn each_call_is_a_section_in_programs_that_are_linked_with_the_engine_and_that_load_it() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     for way in &WAYS {
         for program in ["linked", "loads"] {
@@ -103,7 +103,7 @@ fn each_call_is_a_section_in_programs_that_are_linked_with_the_engine_and_that_l
 
 #[test]
 fn hooks_count_what_probes_count() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     for way in WAYS.iter().filter(|way| way.name != "walks") {
         let probed = engine.profile(&["--engine-level", "op", "--no-hooks"], "linked", way.name, ROUNDS)?;
@@ -117,7 +117,7 @@ fn hooks_count_what_probes_count() -> Result<()> {
 /// Lines of the kernel programs take room on the stack, which engines' programs have least of.
 #[test]
 fn probes_count_the_same_with_the_log_on() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     for level in ["-v", "-vv", "-vvv"] {
         let options = ["--engine-level", "op", "--no-hooks", level];
@@ -130,7 +130,7 @@ fn probes_count_the_same_with_the_log_on() -> Result<()> {
 
 #[test]
 fn threads_return_are_cancelled_and_end_in_operators() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let snapshot = Hooked::build()?.hooked("loads", "threads", ROUNDS)?;
     let mut wanted = expected(COUNTS, 8 * ROUNDS);
     *wanted.get_mut(&("LR_PE".to_owned(), "run".to_owned())).context("runs")? += 2;
@@ -140,7 +140,7 @@ fn threads_return_are_cancelled_and_end_in_operators() -> Result<()> {
 
 #[test]
 fn an_object_has_its_own_name_at_the_address_of_another() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let snapshot = Hooked::build()?.hooked("linked", "names", ROUNDS)?;
     let half = ROUNDS / 2;
     check(&snapshot, &expected(&[("LR_PE", "run", 2), ("LC_PE", "even", 1), ("LC_PE", "odd", 1)], half))
@@ -148,7 +148,7 @@ fn an_object_has_its_own_name_at_the_address_of_another() -> Result<()> {
 
 #[test]
 fn children_have_hooks_and_lanes_of_their_own() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     for program in ["linked", "loads"] {
         let snapshot = engine.hooked(program, "forks", ROUNDS)?;
@@ -160,7 +160,7 @@ fn children_have_hooks_and_lanes_of_their_own() -> Result<()> {
 
 #[test]
 fn an_engine_is_hooked_each_time_that_it_is_loaded() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let snapshot = Hooked::build()?.hooked("loads", "reloads", ROUNDS)?;
     check(&snapshot, &expected(COUNTS, 20 * ROUNDS))
 }
@@ -186,7 +186,7 @@ fn operators_have_names_that_a_lane_has_no_room_for() -> Result<()> {
 
 #[test]
 fn a_program_without_the_library_is_named() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let snapshot = Hooked::build()?.hooked("loads", "executes", ROUNDS)?;
     let mut wanted = expected(COUNTS, ROUNDS);
     wanted.extend(expected(&[("LR_PE", "run", 2)], ROUNDS));

@@ -26,7 +26,7 @@ fn unrecorded(snapshot: &Snapshot) -> Vec<&String> {
 
 #[test]
 fn operators_of_a_command_are_hooked_and_those_of_other_processes_are_not_recorded() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     let snapshot = engine.profile(&[], "loads", "counts", ROUNDS)?;
     ensure!(operators(&snapshot) == 3 * ROUNDS && unrecorded(&snapshot).is_empty(), "{:?}", snapshot.notes);
@@ -51,7 +51,7 @@ fn operators_of_a_command_are_hooked_and_those_of_other_processes_are_not_record
 
 #[test]
 fn a_program_that_bears_no_library_is_started_without_one() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let source = folder.path().join("prints.c");
     fs::write(
@@ -152,7 +152,7 @@ fn a_program_that_waits_for_nothing_is_not_slowed_down() -> Result<()> {
 
 #[test]
 fn a_process_that_already_runs_gets_a_note_on_probes() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     let mut target = Child::start(Command::new(engine.at("linked")).args(["waits", "10"]))?;
     target.lines(1)?;
@@ -170,7 +170,7 @@ fn a_process_that_already_runs_gets_a_note_on_probes() -> Result<()> {
 
 #[test]
 fn a_program_under_a_filter_makes_no_system_call_that_is_not_its_own() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("confined");
     native::compile(&["cc"], &[&native::source("confined.c")], &program)?;
@@ -183,7 +183,7 @@ fn a_program_under_a_filter_makes_no_system_call_that_is_not_its_own() -> Result
 
 #[test]
 fn children_that_are_forked_while_a_library_is_loaded_find_functions() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let engine = Hooked::build()?;
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("forks");

@@ -132,7 +132,7 @@ const NCNN_LAYERS: [&str; 6] = ["conv1", "half1", "conv2", "mean3", "dense4", "p
 /// The wheel exports nothing of it: loads and runs are found by what their functions log.
 #[test]
 fn ncnn() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     if !NCNN.is_there()? {
         return Ok(());
     }
@@ -214,7 +214,7 @@ fn openvino() -> Result<()> {
 /// The plugin is left to ITT, which reports the same nodes.
 #[test]
 fn openvino_by_its_own_tasks() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     if !OPENVINO.is_there()? {
         return Ok(());
     }

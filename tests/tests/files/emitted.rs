@@ -215,7 +215,7 @@ fn half_the_speed_takes_twice_the_time_and_none_takes_none() -> Result<()> {
 
 #[test]
 fn causes_are_the_same() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let programs = ["job-queue.cc", "frames.c", "threads.cc"].map(Program::build);
     for (program, number) in programs.into_iter().zip(0..) {
@@ -248,7 +248,7 @@ fn ftrace_takes_the_marks_as_well() -> Result<()> {
 
 #[test]
 fn there_is_time_to_attach() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let run = folder.path().join("run");
     let before = record(&run, &[], workload()?)?;
@@ -293,7 +293,7 @@ fn only_recordings_are_written_once_more() -> Result<()> {
 /// Without a target to trace nobody receives the marks: they are written all the same.
 #[test]
 fn nobody_needs_to_listen() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("run");
     record(&path, &[], workload()?)?;

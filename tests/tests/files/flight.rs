@@ -78,7 +78,7 @@ fn check_two_seconds(folder: &Path) -> Result<Snapshot> {
 
 #[test]
 fn a_long_section_has_one_recording_of_the_last_seconds() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let parent = tempfile::tempdir()?;
     let folder = parent.path().join("run");
     let options = ["--flight", "2s", "--trigger", "st?p > 100ms", "--level", "sched"];
@@ -97,7 +97,7 @@ fn a_long_section_has_one_recording_of_the_last_seconds() -> Result<()> {
 
 #[test]
 fn the_signal_writes_a_recording_each_time() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let parent = tempfile::tempdir()?;
     let folder = parent.path().join("run");
     let child = slow_once(&folder, &["--flight", "2s"], "6000", "0")?;
@@ -115,7 +115,7 @@ fn the_signal_writes_a_recording_each_time() -> Result<()> {
 
 #[test]
 fn nothing_is_written_without_a_cause() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let parent = tempfile::tempdir()?;
     let folder = parent.path().join("run");
     let options = ["--flight", "2s", "--trigger", "step > 10s"];

@@ -125,7 +125,7 @@ fn run_in(root: &Path, arguments: &[&str]) -> Result<Ended> {
 
 #[test]
 fn a_pack_is_all_that_another_system_needs() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let recorded = Recorded::new()?;
     let before = replayed(&recorded.path("run"))?;
     let report = reported(&recorded.path("run"))?;
@@ -164,7 +164,7 @@ fn a_pack_is_all_that_another_system_needs() -> Result<()> {
 
 #[test]
 fn a_recording_is_packed_to_the_same_bytes() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let recorded = Recorded::new()?;
     recorded.pack("a.nnpack", &[])?;
     recorded.pack("b.nnpack", &[])?;
@@ -188,7 +188,7 @@ fn a_recording_is_packed_to_the_same_bytes() -> Result<()> {
 
 #[test]
 fn what_changed_and_what_may_be_secret_is_named() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let recorded = Recorded::new()?;
     let secret = recorded.used("hf_token", "hf_abcdef")?;
     let gone = recorded.path("gone");
@@ -217,7 +217,7 @@ fn what_changed_and_what_may_be_secret_is_named() -> Result<()> {
 
 #[test]
 fn variables_that_may_be_secret_are_named() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let recorded = Recorded::new()?;
     let (run, app) = (recorded.path("other"), recorded.path("app"));
     let profiler = Profiler::new()?.env("BOARD_TOKEN", "12345678").env("OMP_NUM_THREADS", "2");
@@ -238,7 +238,7 @@ fn variables_that_may_be_secret_are_named() -> Result<()> {
 
 #[test]
 fn a_damaged_pack_is_refused_and_leaves_nothing() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let recorded = Recorded::new()?;
     recorded.pack("run.nnpack", &[])?;
     let whole = fs::read(recorded.path("run.nnpack"))?;

@@ -96,7 +96,7 @@ fn below<'a>(list: &'a Value, folder: &Path) -> Result<BTreeMap<String, &'a Valu
 
 #[test]
 fn every_file_is_listed_once_by_its_path() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let scene = Scene::new()?;
     let target = tempfile::tempdir()?;
     let recording = target.path().join("run");
@@ -190,7 +190,7 @@ fn check_others(list: &Value, parent: u64) -> Result<()> {
 
 #[test]
 fn nothing_is_hashed_beyond_the_budget() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let scene = Scene::new()?;
     let target = tempfile::tempdir()?;
     let recording = target.path().join("run");
@@ -241,7 +241,7 @@ fn without_the_list_no_program_is_loaded_for_it() -> Result<()> {
 
 #[test]
 fn files_of_a_process_with_mounts_of_its_own_are_read_in_its_view() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let scene = Scene::new()?;
     let target = tempfile::tempdir()?;
     let recording = target.path().join("run");

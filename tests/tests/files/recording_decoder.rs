@@ -216,7 +216,7 @@ fn both_decoders_read_recordings_of_runs() -> Result<()> {
 
 #[test]
 fn both_decoders_read_what_damage_leaves() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(decoder) = Decoder::find()? else { return Ok(()) };
     // Files of several blocks.
     let command = [FLOOD, "--threads", "2", "--marks", "40000", "--pause-us", "10"];

@@ -61,7 +61,7 @@ fn a_replay_of_lanes_is_the_run() -> Result<()> {
 
 #[test]
 fn a_replay_of_an_engine_is_the_run() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // They are loaded after the start, at which a command is stopped until they are probed.
     let engines = [
         Engine::new("onnxruntime", "onnxruntime_c.py", "onnx"),
@@ -106,7 +106,7 @@ fn cases() -> Result<usize> {
 
 #[test]
 fn threads_are_named_by_their_ancestry() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("ancestry.c")?;
     let expected = ["main", "main_0", "main_0_0", "main_0_1", "main_0_2", "main_1"];
     for case in 0..cases()? {
@@ -160,7 +160,7 @@ fn contents(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
 
 #[test]
 fn the_status_of_the_command_is_that_of_the_recorder() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let recorded = Recording::of(&["--marks", "none"], ["sh", "-c", "exit 7"])?;
     recorded.run.ended.expect_code(7)?;
     Ok(())

@@ -128,7 +128,7 @@ fn a_full_disk_ends_the_recording_and_not_the_target() -> Result<()> {
 
 #[test]
 fn any_changed_byte_is_noticed_and_the_rest_is_read() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let command = [FLOOD, "--threads", "2", "--marks", "6000", "--pause-us", "100"];
     let recorded = Recording::of(&["--interval", "100ms", "--level", "sched"], command)?;
     let folder = recorded.path();

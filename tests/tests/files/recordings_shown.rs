@@ -31,7 +31,7 @@ impl Recording {
     }
 
     fn with(more: &[&str], words: &[&OsStr]) -> Result<Option<Self>> {
-        let Some(_live) = live::enter()? else { return Ok(None) };
+        let Some(_live) = live::enter_shared()? else { return Ok(None) };
         let folder = tempfile::tempdir()?;
         let mut command = Command::new(binaries::profiler()?);
         // What the test runs under decides as whom the command runs.

@@ -22,7 +22,7 @@ fn refused(args: &[&str], code: i32) -> Result<String> {
 
 #[test]
 fn a_process_that_is_not_there_is_told() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let text = refused(&["--json", "--pid", NO_PID], 1)?;
     assert!(text.contains(&format!("no process {NO_PID}")), "{text}");
     let text = refused(&["--json", "--comm", "nntrace-no-such-name"], 1)?;
@@ -32,7 +32,7 @@ fn a_process_that_is_not_there_is_told() -> Result<()> {
 
 #[test]
 fn a_thread_is_told_with_its_process() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut command = Command::new(env!("CARGO_BIN_EXE_mark-flood"));
     command.args(["--threads", "1", "--pause-us", "1000", "--until-stdin"]);
     let flood = Child::start(&mut command)?;
@@ -51,7 +51,7 @@ fn a_thread_is_told_with_its_process() -> Result<()> {
 #[test]
 fn a_process_that_ends_while_it_is_attached_to_is_no_disaster() -> Result<()> {
     const ROUNDS: u32 = 25;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut codes = [0, 0];
     for round in 0..ROUNDS {
         // From before the profiler looks for it until after it has attached.
@@ -81,7 +81,7 @@ fn a_process_that_ends_while_it_is_attached_to_is_no_disaster() -> Result<()> {
 
 #[test]
 fn without_a_mark_function_it_says_where_it_looked_and_measures_the_cpus() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let run = Profiler::new()?.launch(["sleep", "0.2"])?;
     let text = &run.ended.stderr;
     assert!(
@@ -126,7 +126,7 @@ fn without_privileges_it_names_what_is_missing_and_the_command_that_mends_it() -
 
 #[test]
 fn too_few_descriptors_are_no_fault_of_the_kernel() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for limit in [20, 60, 100] {
         let mut command = Command::new("prlimit");
         command
@@ -177,7 +177,7 @@ fn a_file_that_exists_is_replaced_by_force_only() -> Result<()> {
 
 #[test]
 fn a_cluster_of_cpus_that_are_not_there_is_told() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let text = refused(&["--json", "--cluster", "big=4000", "--duration", "100ms"], 1)?;
     assert!(text.contains("CPU 4000"), "{text}");
     Ok(())

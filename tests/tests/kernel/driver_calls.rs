@@ -86,7 +86,7 @@ fn check(snapshot: &Snapshot, device: &Node, output: &str) -> Result<()> {
 
 #[test]
 fn calls_on_a_chosen_device_are_sections_of_the_driver() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("driver-calls.c")?;
     let device = Node::new("chosen")?;
     let path = program.path().to_str().context("the path is text")?;
@@ -107,7 +107,7 @@ fn calls_on_a_chosen_device_are_sections_of_the_driver() -> Result<()> {
 
 #[test]
 fn a_known_device_is_followed_while_a_target_has_it_open() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("driver-calls.c")?;
     let device = Node::new("ethosu")?;
     let mut target =
@@ -158,7 +158,7 @@ fn calls_are_left_alone_when_they_are_not_wanted() -> Result<()> {
 
 #[test]
 fn what_is_no_device_is_named() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let run = Profiler::new()?.args(["--driver-calls", "/dev/shm"]).launch(["true"])?;
     let notes = &run.snapshot.notes;
     assert!(notes.iter().any(|note| note.contains("--driver-calls /dev/shm: no device")), "{notes:?}");

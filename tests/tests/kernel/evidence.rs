@@ -25,7 +25,7 @@ fn nap_ns() -> u64 {
 
 #[test]
 fn states_that_firmware_is_asked_for_are_timed_by_cpu_and_parameter() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let begin = clock::now();
     let mut kernel = loaded(begin)?;
     let told =
@@ -52,7 +52,7 @@ fn states_that_firmware_is_asked_for_are_timed_by_cpu_and_parameter() -> Result<
 
 #[test]
 fn what_was_before_the_window_does_not_count() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let begin = clock::now() + Duration::from_mins(10).as_nanos() as u64;
     let mut kernel = loaded(begin)?;
     kernel.test_evidence("psci_enter", 0, &[0, 1, 0])?;
@@ -66,7 +66,7 @@ fn what_was_before_the_window_does_not_count() -> Result<()> {
 
 #[test]
 fn misses_are_counted_by_their_direction() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut kernel = loaded(clock::now())?;
     // The upper part of a register with a `bool` is arbitrary.
     for below in [0, 1, 0xffff_ff00, 1, 0xffff_ff01] {
@@ -80,7 +80,7 @@ fn misses_are_counted_by_their_direction() -> Result<()> {
 
 #[test]
 fn suspends_are_counted_by_the_step_in_which_the_machine_sleeps() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // File in which the kernel keeps the names of these steps.
     let texts = fs::read_to_string("/sys/kernel/tracing/printk_formats").unwrap_or_default();
     let address = |name: &str| {

@@ -7,7 +7,7 @@ use nntrace_tests::{binaries, child::Child, live, marks::around, profiler::Profi
 
 #[test]
 fn its_exit_status_is_passed_on() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for code in [0, 1, 7, 255] {
         let run = Profiler::new()?.launch(["sh", "-c", &format!("exit {code}")])?;
         run.ended.expect_code(code)?;
@@ -17,7 +17,7 @@ fn its_exit_status_is_passed_on() -> Result<()> {
 
 #[test]
 fn killed_by_a_signal_it_ends_as_a_shell_says() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for (signal, code) in [("TERM", 128 + 15), ("KILL", 128 + 9), ("INT", 128 + 2)] {
         // When the tests run in the background of a script, SIGINT is ignored, and a shell cannot undo that.
         let script = format!("kill -s {signal} $$");
@@ -29,7 +29,7 @@ fn killed_by_a_signal_it_ends_as_a_shell_says() -> Result<()> {
 
 #[test]
 fn what_it_prints_and_reads_is_untouched() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let script = "seq 1 200000; echo to stderr >&2";
     let alone = Child::run(Command::new("sh").args(["-c", script]))?;
     let run = Profiler::new()?.launch(["sh", "-c", script])?;
@@ -41,7 +41,7 @@ fn what_it_prints_and_reads_is_untouched() -> Result<()> {
 
 #[test]
 fn a_command_that_cannot_be_started_is_told_in_words() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let plain = folder.path().join("plain");
     fs::write(&plain, "no program")?;
@@ -63,7 +63,7 @@ fn a_command_that_cannot_be_started_is_told_in_words() -> Result<()> {
 #[test]
 fn it_is_held_until_its_first_mark_is_seen() -> Result<()> {
     const RUNS: usize = 20;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut pids = BTreeSet::new();
     for _ in 0..RUNS {
         let command = [OsString::from(env!("CARGO_BIN_EXE_mark-raw"))].into_iter().chain(around("LR_PE", []));
@@ -79,7 +79,7 @@ fn it_is_held_until_its_first_mark_is_seen() -> Result<()> {
 
 #[test]
 fn under_sudo_it_runs_as_the_caller() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let profiler = Profiler::new()?.called_by(65_534, 65_533)?;
     let run = profiler.launch(["sh", "-c", "id -u; id -g; echo ${SUDO_UID-none}"])?;
     assert_eq!(run.ended.expect_code(0)?.text(), "65534\n65533\nnone\n");
@@ -90,7 +90,7 @@ fn under_sudo_it_runs_as_the_caller() -> Result<()> {
 
 #[test]
 fn it_ends_when_the_time_is_over() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let run = Profiler::new()?.args(["--duration", "300ms"]).launch(["sleep", "1000"])?;
     let length = run.snapshot.window.length_ns();
     run.ended.expect_code(0)?;
@@ -113,7 +113,7 @@ fn text_is_one_table_at_the_end_unless_updates_are_asked_for() -> Result<()> {
 
 #[test]
 fn it_treats_signals_as_the_profiler_was_started_to() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let started = ["--ignore-signal=PIPE", "--block-signal=USR1"];
     let shown = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"];

@@ -53,7 +53,7 @@ fn example<'a>(snapshot: &'a Snapshot, kind: &str) -> Option<&'a str> {
 
 #[test]
 fn what_is_no_mark_is_left_alone() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let free = ["hello", "Error", "C|1|counter|5", "I|1|instant", "S|1|async|7", "F|1|async|7", "["];
     expect(free.map(OsString::from), &[], &[])?;
     Ok(())
@@ -61,14 +61,14 @@ fn what_is_no_mark_is_left_alone() -> Result<()> {
 
 #[test]
 fn an_empty_mark_is_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     expect(["", ""].map(OsString::from), &[("empty_mark", 2)], &[])?;
     Ok(())
 }
 
 #[test]
 fn marks_that_cannot_be_read_are_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let marks = [UNMAPPED, UNTERMINATED, UNMAPPED].map(OsString::from);
     expect(around("LR_PE", marks), &[("unreadable_mark", 3)], &[("LR_PE", 1)])?;
     Ok(())
@@ -76,7 +76,7 @@ fn marks_that_cannot_be_read_are_counted() -> Result<()> {
 
 #[test]
 fn an_end_without_a_begin_is_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (snapshot, _) = expect([end(), end()], &[("unmatched_end", 2)], &[])?;
     assert_eq!(example(&snapshot, "unmatched_end"), Some("E|1"));
     Ok(())
@@ -84,7 +84,7 @@ fn an_end_without_a_begin_is_counted() -> Result<()> {
 
 #[test]
 fn a_section_left_open_is_in_no_total_and_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // The good section after them ends inside, the sections themselves do not.
     let (snapshot, pid) = write([begin("LA_PO"), begin("LA_PBM")])?;
     assert_eq!(snapshot.odd_marks(), [("open_at_end", 2)].into());
@@ -95,7 +95,7 @@ fn a_section_left_open_is_in_no_total_and_counted() -> Result<()> {
 
 #[test]
 fn an_unknown_tag_is_counted_and_transparent() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let unknown = ["LX_PE", "LR_PQ", "LR"];
     let marks = unknown.into_iter().flat_map(|tag| around("LR_PE", around(tag, around("LC_PCO", []))));
     let stacks = [("LR_PE", 3), ("LR_PE LC_PCO", 3)];
@@ -106,7 +106,7 @@ fn an_unknown_tag_is_counted_and_transparent() -> Result<()> {
 
 #[test]
 fn text_that_is_not_utf8_is_a_name_like_any_other() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let marks = [OsString::from_vec(b"B|1|[NN_LR_PE]\xff\xfe\x80".to_vec()), end()];
     let (snapshot, _) = expect(marks, &[], &[("LR_PE", 1)])?;
     let names: Vec<&str> = snapshot.functions.iter().map(|row| row.name.as_str()).collect();
@@ -116,7 +116,7 @@ fn text_that_is_not_utf8_is_a_name_like_any_other() -> Result<()> {
 
 #[test]
 fn only_marks_longer_than_the_buffer_are_cut() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // The buffer has 256 bytes, of which one is for the NUL.
     let marks = [254, 255].into_iter().flat_map(|length| [begin_of_length("LR_PE", length), end()]);
     expect(marks, &[], &[("LR_PE", 2)])?;
@@ -139,7 +139,7 @@ fn only_marks_longer_than_the_buffer_are_cut() -> Result<()> {
 #[test]
 fn deeper_than_can_be_followed_the_outer_sections_stay_right() -> Result<()> {
     const BEYOND: usize = 3;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // An execution inside of an execution is a detail of it: each depth is a stack of its own.
     let depth = MAX_DEPTH + BEYOND;
     let begins = (0..depth).map(|_| begin("LR_PE"));
@@ -161,7 +161,7 @@ fn deeper_than_can_be_followed_the_outer_sections_stay_right() -> Result<()> {
 
 #[test]
 fn a_switch_ends_one_section_and_begins_another() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let chain =
         [begin("LC_PTR"), "B|1|[SW][NN_LC_PCO]b".into(), "B|1|[SW][NN_LC_PR]c".into(), end(), end(), end()];
     let stacks = [("LC_PE", 1), ("LC_PE LC_PTR", 1), ("LC_PE LC_PCO", 1), ("LC_PE LC_PR", 1)];
@@ -175,7 +175,7 @@ fn a_switch_ends_one_section_and_begins_another() -> Result<()> {
 
 #[test]
 fn a_switch_of_nothing_is_counted_and_takes_both_its_ends() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let marks = ["B|1|[SW][NN_LC_PCO]b".into(), end(), end()];
     let (_, _) = expect(marks, &[("bad_nesting", 1)], &[("LC_PCO", 1)])?;
     Ok(())
@@ -183,7 +183,7 @@ fn a_switch_of_nothing_is_counted_and_takes_both_its_ends() -> Result<()> {
 
 #[test]
 fn a_subtracted_section_is_taken_from_the_one_around_it() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let subtracted = ["B|1|[SUB][NN_LR_PC]compile".into(), end()];
     let stacks = [("LR_PE", 1), ("LR_PE LR_PC!", 1)];
     let (snapshot, pid) = expect(around("LR_PE", subtracted), &[], &stacks)?;
@@ -196,7 +196,7 @@ fn a_subtracted_section_is_taken_from_the_one_around_it() -> Result<()> {
 
 #[test]
 fn layers_and_phases_out_of_order_are_counted_and_accounted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let stacks = [("LC_PE", 1), ("LC_PE LA_PC", 1)];
     let (snapshot, pid) = expect(around("LC_PE", around("LA_PC", [])), &[("bad_nesting", 1)], &stacks)?;
     assert_eq!(snapshot.count(pid, "LA_PC"), 1);

@@ -33,7 +33,7 @@ fn counts_inside(script: &str) -> Result<Option<Counts>> {
 
 #[test]
 fn commands_and_their_children_are_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let command = format!("\"$profiler\" --json -- \"$marks\" {MARKS}");
     let Some(counted) = counts_inside(&command)? else { return Ok(()) };
     // The shell is the first process of the namespace, or has become the profiler.
@@ -49,7 +49,7 @@ fn commands_and_their_children_are_counted() -> Result<()> {
 
 #[test]
 fn a_process_of_the_host_with_the_same_number_is_neither_counted_nor_stopped() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // It marks all the time.
     let mut flood = Command::new(env!("CARGO_BIN_EXE_mark-flood"));
     let host = Child::start(flood.args(["--seconds", "600", "--threads", "1", "--pause-us", "1000"]))?;
@@ -73,7 +73,7 @@ fn a_process_of_the_host_with_the_same_number_is_neither_counted_nor_stopped() -
 
 #[test]
 fn a_proc_of_another_namespace_is_refused() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork"]).arg(binaries::profiler()?).args(["--duration", "1s", "--", "true"]);
     let refused = Child::run(&mut command)?.expect_code(1)?.stderr;

@@ -240,7 +240,7 @@ const RING: u32 = 64 * 1024;
 #[test]
 fn every_transition_is_recorded_and_accounted_whichever_cpu_reports_it() -> Result<()> {
     use Event::{Frequency, Idle};
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut bench = Bench::new(RING, &BTreeMap::new())?;
     let (a, b) = bench.pair()?;
     if a == b {
@@ -276,7 +276,7 @@ fn every_transition_is_recorded_and_accounted_whichever_cpu_reports_it() -> Resu
 #[test]
 fn frequencies_read_at_the_start_count_from_the_begin() -> Result<()> {
     use Event::{Frequency, Idle};
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let cpu = Bench::new(RING, &BTreeMap::new())?.pair()?.0;
     let khz = BTreeMap::from([(cpu, 600_000)]);
     for steps in [
@@ -298,7 +298,7 @@ fn frequencies_read_at_the_start_count_from_the_begin() -> Result<()> {
 #[test]
 fn the_same_frequency_and_a_stray_exit_are_no_transitions() -> Result<()> {
     use Event::{Frequency, Idle};
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut bench = Bench::new(RING, &BTreeMap::new())?;
     let (a, b) = bench.pair()?;
     let steps = [
@@ -334,7 +334,7 @@ fn the_same_frequency_and_a_stray_exit_are_no_transitions() -> Result<()> {
 #[test]
 fn an_event_of_a_cpu_that_cannot_be_is_counted_and_changes_nothing() -> Result<()> {
     use Event::{Frequency, Idle};
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut bench = Bench::new(RING, &BTreeMap::new())?;
     let (a, b) = bench.pair()?;
     let beyond = bench.kernel.cpus();
@@ -354,7 +354,7 @@ fn an_event_of_a_cpu_that_cannot_be_is_counted_and_changes_nothing() -> Result<(
 fn a_full_ring_loses_records_countably_and_no_time() -> Result<()> {
     use Event::Frequency;
     const EVENTS: u32 = 1_000;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut bench = Bench::new(4_096, &BTreeMap::new())?;
     let (a, _) = bench.pair()?;
     let frequencies: Vec<Step> = (1..=EVENTS).map(|khz| (a, a, Frequency(khz))).collect();
@@ -394,7 +394,7 @@ fn a_full_ring_loses_records_countably_and_no_time() -> Result<()> {
 #[test]
 fn a_frequency_holds_for_the_whole_policy_and_its_other_events_change_nothing() -> Result<()> {
     use Event::{Frequency, Idle};
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut bench = Bench::new(RING, &BTreeMap::new())?;
     let (a, b) = bench.pair()?;
     if a == b {
@@ -429,7 +429,7 @@ fn a_frequency_holds_for_the_whole_policy_and_its_other_events_change_nothing() 
 
 #[test]
 fn a_policy_that_is_too_large_is_named() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut bench = Bench::new(RING, &BTreeMap::new())?;
     // CPUs that this host does not have are left out; the length is what counts.
     let policies: Vec<Vec<u32>> = vec![(100..164).collect(), (200..265).collect()];
@@ -440,7 +440,7 @@ fn a_policy_that_is_too_large_is_named() -> Result<()> {
 #[test]
 fn a_cpu_that_goes_offline_is_offline_until_it_does_something() -> Result<()> {
     use Event::{Idle, Online};
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for (steps, kept) in [
         // It is brought up, ...
         (vec![Idle(1), Idle(EXIT), Online(false), Online(true), Idle(2)], None),

@@ -16,7 +16,7 @@ const MARKS: u64 = 4_000;
 
 #[test]
 fn the_kernel_counts_what_replay_counts() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for seed in 1..=3 {
         let mut random = Random::new(seed);
         let (mut stream, mut text) = (String::new(), String::new());

@@ -154,7 +154,7 @@ fn two_that_pass_a_byte_are_seen_at_each_switch() -> Result<()> {
 
 #[test]
 fn without_the_level_nothing_is_attached_and_nothing_shown() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let run = Profiler::new()?.args(["--marks", "none"]).launch(["true"])?;
     assert_eq!(run.snapshot.threads, []);
     assert_eq!(run.snapshot.overhead.sched_events, None);
@@ -229,7 +229,7 @@ fn without_btf_threads_are_followed_and_the_events_counted_as_overhead() -> Resu
 
 #[test]
 fn what_outlives_its_command_is_named() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let run = Profiler::new()?.args(["--marks", "none"]).launch([TRUTH, "daemon", "30"])?;
     let daemon = told(&run.ended.text())?[0].tid;
     kill(Pid::from_raw(daemon.cast_signed()), Signal::SIGKILL)?;

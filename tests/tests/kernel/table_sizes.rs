@@ -27,7 +27,7 @@ fn run(options: &[&str], threads: u64) -> Result<(Run, TableUse)> {
 
 #[test]
 fn thousands_of_threads_at_once_are_all_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (Run { snapshot, .. }, table) = run(&["--map-memory", "32M"], THREADS)?;
     let pid = *snapshot.pids().first().context("no process has results")?;
     assert_eq!(snapshot.counts(pid), [("LR_PE".to_owned(), THREADS)].into());
@@ -38,7 +38,7 @@ fn thousands_of_threads_at_once_are_all_counted() -> Result<()> {
 
 #[test]
 fn by_itself_the_table_is_as_large_as_the_machine_allows() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (Run { snapshot, .. }, table) = run(&[], 8)?;
     let text = fs::read_to_string("/proc/meminfo")?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).context("no MemTotal")?;
@@ -54,7 +54,7 @@ fn by_itself_the_table_is_as_large_as_the_machine_allows() -> Result<()> {
 
 #[test]
 fn more_threads_than_the_table_holds_are_counted_and_shown_and_the_others_are_right() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (Run { snapshot, .. }, table) = run(&["--map-memory", "1M"], 300)?;
     assert!((50..250).contains(&table.capacity), "{table:?}");
     let pid = *snapshot.pids().first().context("no process has results")?;

@@ -35,7 +35,7 @@ fn release(mut floods: Vec<Child>) -> Result<Vec<u64>> {
 
 #[test]
 fn of_two_processes_of_one_program_only_the_asked_one_is_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Path::new(env!("CARGO_BIN_EXE_mark-flood"));
     let (asked, other) = (waiting_flood(program, 4_000)?, waiting_flood(program, 12_000)?);
     let pid = asked.pid();
@@ -91,7 +91,7 @@ fn counted(snapshot: &Snapshot) -> BTreeMap<u32, u64> {
 
 #[test]
 fn forked_children_are_traced_from_their_first_mark_on() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for _ in 0..5 {
         family_is_traced("fork")?;
         family_is_traced("exec")?;
@@ -102,7 +102,7 @@ fn forked_children_are_traced_from_their_first_mark_on() -> Result<()> {
 /// Does not hold on Linux 6.18 with a probe on the leading nop.
 #[test]
 fn a_process_that_has_marked_can_fork_and_both_live_on() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     family_is_traced("late-fork")
 }
 
@@ -118,7 +118,7 @@ fn family_is_traced(how: &str) -> Result<()> {
 
 #[test]
 fn children_that_were_there_before_are_traced_with_their_parent() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut command = Command::new(env!("CARGO_BIN_EXE_mark-family"));
     command.args(["exec", "--generations", "2", "--wait-stdin"]);
     let mut family = Child::start(&mut command)?;
@@ -136,7 +136,7 @@ fn children_that_were_there_before_are_traced_with_their_parent() -> Result<()> 
 
 #[test]
 fn a_process_ends_with_its_last_thread() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = native::Program::build("main-leaves.c")?;
     // The profiler looks at its targets each second: the main thread is gone at the first look.
     let Run { snapshot, ended } = Profiler::new()?.launch([program.path().as_os_str(), "25".as_ref()])?;

@@ -53,7 +53,7 @@ fn of_a_process_that_runs_only_the_time_asked_for_counts() -> Result<()> {
 
 #[test]
 fn of_a_command_all_counts_from_its_first_mark_to_the_end_of_the_window() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let command: Vec<&str> = [FLOOD].into_iter().chain(ENDLESS).collect();
     let Run { snapshot, .. } = Profiler::new()?.args(["--duration", "100ms"]).launch(command)?;
     let pid = *snapshot.pids().first().unwrap_or(&0);

@@ -35,7 +35,7 @@ fn measure() -> Result<(Run, Truth)> {
 
 #[test]
 fn counts_and_totals_are_what_the_workload_measured_itself() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (Run { snapshot, .. }, truth) = measure()?;
     assert_eq!(snapshot.odd_marks(), [].into());
     let mut pids: Vec<u32> = truth.processes.iter().map(|process| process.pid).collect();
@@ -78,7 +78,7 @@ fn check_distribution(row: &PhaseRow) -> Result<()> {
 
 #[test]
 fn functions_and_stacks_are_those_of_the_program() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (Run { snapshot, .. }, truth) = measure()?;
     let pid =
         |role: &str| truth.processes.iter().find(|process| process.role == role).map(|process| process.pid);

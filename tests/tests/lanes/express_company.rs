@@ -66,7 +66,7 @@ fn behind_a_killed_profiler_marks_cost_nothing_and_the_next_one_counts_them() ->
 
 #[test]
 fn two_profilers_at_once_both_count_everything() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut steps = Steps::start()?;
     let first = steps.profile(&AMPLE)?;
     let alone = steps.get_lane()? + steps.ask("run 5000")?;
@@ -86,7 +86,7 @@ fn two_profilers_at_once_both_count_everything() -> Result<()> {
 
 #[test]
 fn a_profiler_that_reads_no_lanes_counts_everything_beside_one_that_does() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut steps = Steps::start()?;
     let first = steps.profile(&AMPLE)?;
     let alone = steps.get_lane()? + steps.ask("run 5000")?;
@@ -119,7 +119,7 @@ fn a_profiler_comes_and_goes_in_a_flood_that_another_one_counts() -> Result<()> 
 
 #[test]
 fn of_two_profilers_one_is_killed_and_the_other_counts_everything() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mut steps = Steps::start()?;
     let first = steps.profile(&[])?;
     steps.get_lane()?;
@@ -136,7 +136,7 @@ fn of_two_profilers_one_is_killed_and_the_other_counts_everything() -> Result<()
 #[test]
 fn bpftrace_sees_the_marks_that_take_probes_and_disturbs_nobody() -> Result<()> {
     const SECTIONS: u64 = 20_000;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for (marks, is_lane) in [("uprobe", false), ("auto", true)] {
         let mut steps = Steps::start()?;
         steps.ask("run 1")?;
@@ -162,7 +162,7 @@ fn bpftrace_sees_the_marks_that_take_probes_and_disturbs_nobody() -> Result<()> 
 
 #[test]
 fn a_profiler_in_other_namespaces_counts_all_marks_too() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // With a `/proc` of its own, one does not see the other's lock.
     for namespaces in [&["--net"][..], &["--net", "--mount-proc"]] {
         let mut steps = Steps::start()?;

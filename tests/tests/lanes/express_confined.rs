@@ -42,7 +42,7 @@ fn check(program: &Program, how: &str, when: &str) -> Result<()> {
 }
 
 fn check_all(how: &str, times: &[&str]) -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-confined.c")?;
     let failures = times
         .iter()

@@ -39,7 +39,7 @@ fn comparable(snapshot: &Snapshot) -> Result<BTreeMap<String, figures::Figure>> 
 
 #[test]
 fn every_kind_of_mark_means_the_same_by_lane_and_by_probe() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-kinds.c")?;
     let (by_lane, by_probe) = (kinds(&program, "auto", "lanes")?, kinds(&program, "uprobe", "time")?);
     assert_eq!(by_probe.source.express, None);
@@ -64,7 +64,7 @@ fn sections_of_two_libraries_payloads_and_other_functions_are_on_one_stack() -> 
     const ROUNDS: u64 = 2_000;
     /// Two threads.
     const EACH: u64 = 2 * ROUNDS;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (program, library) = (folder.path().join("mixed"), folder.path().join("libpart.so"));
     let standard = ["cc", "-std=c99", "-O2"];

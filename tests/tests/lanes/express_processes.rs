@@ -30,7 +30,7 @@ fn run(program: &Program, words: &[&str]) -> Result<Snapshot> {
 
 #[test]
 fn forked_children_have_lanes_of_their_own() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-processes.c")?;
     let snapshot = run(&program, &["fork"])?;
     let counts = ["parent", "child", "grandchild"].map(|name| sections(&snapshot, name));
@@ -47,7 +47,7 @@ fn forked_children_have_lanes_of_their_own() -> Result<()> {
 #[test]
 fn a_section_that_a_fork_copies_counts_once() -> Result<()> {
     const FORKS: u64 = 40;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-processes.c")?;
     let snapshot = run(&program, &["inherit"])?;
     let counts = ["inherited", "parent", "child"].map(|name| sections(&snapshot, name));
@@ -62,7 +62,7 @@ fn a_section_that_a_fork_copies_counts_once() -> Result<()> {
 fn programs_are_replaced_while_lanes_are_up() -> Result<()> {
     const VFORKS: u64 = 3;
     const BORROWED: u64 = 10;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-processes.c")?;
     for (word, parent, thread, child, borrowed) in [
         ("vfork", 2 * VFORKS, 0, VFORKS, VFORKS * BORROWED),
@@ -93,7 +93,7 @@ fn a_thousand_short_threads_lose_nothing() -> Result<()> {
 #[test]
 fn sections_that_ended_threads_left_open_are_told() -> Result<()> {
     const THREADS: u64 = 64;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-processes.c")?;
     let snapshot = run(&program, &["left", &THREADS.to_string()])?;
     assert_eq!(sections(&snapshot, "thread"), THREADS * EACH);
@@ -144,7 +144,7 @@ fn what_a_killed_program_has_written_counts() -> Result<()> {
 #[test]
 fn programs_of_another_user_and_in_other_namespaces_have_lanes() -> Result<()> {
     const NOBODY: &str = "65534";
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("express-steps.c")?;
     let_all_run(&program)?;
     let user = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];

@@ -39,7 +39,7 @@ fn by_lane(snapshot: &Snapshot) -> u64 {
 
 #[test]
 fn a_program_that_may_not_read_the_counter_lives_on() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("lane-harms.c")?;
     let (snapshot, written) = launch(program.path(), &[Path::new("counter")])?;
     assert_eq!([sections(&snapshot, "work")], written[..]);
@@ -75,7 +75,7 @@ fn a_child_that_was_forked_in_the_middle_of_a_mark_lives_on() -> Result<()> {
 
 #[test]
 fn a_mark_in_a_signal_handler_takes_a_kilobyte_of_the_stack_at_most() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("lane-harms");
     // The loader that finds a function at its first call takes kilobytes.
@@ -89,7 +89,7 @@ fn a_mark_in_a_signal_handler_takes_a_kilobyte_of_the_stack_at_most() -> Result<
 
 #[test]
 fn what_a_library_has_is_gone_with_it() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let library = folder.path().join("plug.so");
     compile(&["cc", "-std=c99", "-O2", "-shared", "-fPIC"], &[&source("lane-plug.c")], &library)?;

@@ -20,7 +20,7 @@ fn launch(words: &[&Path]) -> Result<(Run, u32)> {
 
 #[test]
 fn tflite_marks_through_a_library_that_it_loads_and_each_mark_counts_once() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (program, library) =
         (c::program(folder.path(), "tflite.c")?, c::library(folder.path(), "android.c")?);
@@ -38,7 +38,7 @@ fn tflite_marks_through_a_library_that_it_loads_and_each_mark_counts_once() -> R
 
 #[test]
 fn a_begin_without_its_end_is_not_probed() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (Run { snapshot, .. }, _) = launch(&[&c::program(folder.path(), "lonely.c")?])?;
     assert_eq!((snapshot.pids(), snapshot.overhead.marks), (vec![], 0));
@@ -49,7 +49,7 @@ fn a_begin_without_its_end_is_not_probed() -> Result<()> {
 
 #[test]
 fn methods_of_these_names_take_their_object_first() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (Run { snapshot, .. }, pid) = launch(&[&c::program(folder.path(), "methods.cc")?])?;
     assert_eq!(snapshot.stack_counts(pid), [("LR_PE".to_owned(), 7)].into());

@@ -105,7 +105,7 @@ fn lines(prefix: &str, calls: &[&str]) -> Vec<String> {
 
 #[test]
 fn integers_have_their_width_and_sign() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let kinds = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool", "char"];
     let mut wanted: Vec<String> =
@@ -142,7 +142,7 @@ fn integers_have_their_width_and_sign() -> Result<()> {
 
 #[test]
 fn texts_are_whole_up_to_their_limit_and_marked_beyond() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     // A text at the end of a page and at the begin of the next one.
     let file = calls.path("texts");
@@ -180,7 +180,7 @@ fn texts_are_whole_up_to_their_limit_and_marked_beyond() -> Result<()> {
 
 #[test]
 fn memory_is_read_before_the_call_and_what_is_written_after_it() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let wanted = [
         "libcalls.so:calls_point(point:bytes[16])->*i32",
@@ -215,7 +215,7 @@ fn memory_is_read_before_the_call_and_what_is_written_after_it() -> Result<()> {
 
 #[test]
 fn calls_end_by_returns_jumps_exceptions_and_the_end_of_the_process() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let wanted = [
         "recurse(depth:i32)->i32",
@@ -277,7 +277,7 @@ fn constants_among_the_instructions_stay_as_they_are() -> Result<()> {
 
 #[test]
 fn recursion_that_is_too_deep_is_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let recorded = calls.recorded(&["libcalls.so:calls_recurse(i32)->void"], &["deep"])?;
     let expected: Vec<String> =
@@ -290,7 +290,7 @@ fn recursion_that_is_too_deep_is_counted() -> Result<()> {
 
 #[test]
 fn each_thread_has_calls_of_its_own() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let wanted =
         ["libcalls.so:calls_add(thread:i32,value:i32)->i32", "libcalls.so:calls_leave_thread(i32)->void"];
@@ -316,7 +316,7 @@ fn each_thread_has_calls_of_its_own() -> Result<()> {
 
 #[test]
 fn a_call_that_goes_on_after_the_recording_is_open() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let words = [calls.path("program"), "stay".into()];
     calls.record(&["libcalls.so:calls_stay(i32)->void"], &["--duration", "1s"], &words)?.expect_code(0)?;
@@ -331,7 +331,7 @@ fn a_call_that_goes_on_after_the_recording_is_open() -> Result<()> {
 
 #[test]
 fn what_is_not_there_is_told() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let wanted =
         ["libcalls.so:calls_none()->void", "libnone.so:f()->void", "libcalls.so:calls_add(i32,i32)->i32"];
@@ -361,7 +361,7 @@ fn numbers_in_vector_registers_are_refused_with_the_reason() -> Result<()> {
 
 #[test]
 fn a_recording_without_calls_says_how_to_record_some() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     calls.record(&[], &[], &[calls.path("program")])?.expect_code(0)?;
     let mut profiler = Profiler::new()?.args(["calls"]).args([calls.path("recording")]);
@@ -372,7 +372,7 @@ fn a_recording_without_calls_says_how_to_record_some() -> Result<()> {
 
 #[test]
 fn the_functions_of_a_running_process_are_probed_too() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let calls = Calls::build()?;
     let mut target = Command::new(calls.path("program"));
     let target = Child::start(target.args(["stay"]))?;

@@ -47,7 +47,7 @@ fn launch(words: &[&str]) -> Result<(Snapshot, u32)> {
 
 #[test]
 fn a_launched_program_is_held_until_what_it_loads_is_probed() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (_folder, program, library) = build()?;
     for _ in 0..5 {
         let (snapshot, pid) = launch(&[&program, &library, "3"])?;
@@ -58,7 +58,7 @@ fn a_launched_program_is_held_until_what_it_loads_is_probed() -> Result<()> {
 
 #[test]
 fn a_program_that_is_executed_in_its_place_is_held_too() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (_folder, program, library) = build()?;
     let script = format!("exec {program} {library} 4");
     let (snapshot, pid) = launch(&["/bin/sh", "-c", &script])?;
@@ -69,7 +69,7 @@ fn a_program_that_is_executed_in_its_place_is_held_too() -> Result<()> {
 #[test]
 fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
     const ROUNDS: u64 = 1_000;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (_folder, program, library) = build()?;
     let mut command = Command::new(&program);
     command.args([&library, &ROUNDS.to_string(), "wait"]);
@@ -98,7 +98,7 @@ fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
 #[test]
 fn a_loader_whose_function_has_another_name_is_found_by_what_it_tells_debuggers() -> Result<()> {
     const NAME: &[u8] = b"_dl_debug_state";
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (folder, _, library) = build()?;
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let is_loader = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with("ld-"));
@@ -138,7 +138,7 @@ fn a_program_that_loads_all_the_time_ends_when_it_is_asked_to() -> Result<()> {
 
 #[test]
 fn a_held_program_goes_on_when_we_are_killed() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (_folder, program, library) = build()?;
     for _ in 0..5 {
         let words = ["--json-lines", "--interval", "1h", "--", &program, &library, "0", "for-ever"];
@@ -164,7 +164,7 @@ fn a_held_program_goes_on_when_we_are_killed() -> Result<()> {
 
 #[test]
 fn a_library_in_another_mount_namespace_is_found() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (folder, program, library) = build()?;
     let inside = folder.path().join("inside");
     std::fs::create_dir(&inside)?;
@@ -179,7 +179,7 @@ fn a_library_in_another_mount_namespace_is_found() -> Result<()> {
 
 #[test]
 fn processes_in_another_pid_namespace_have_the_numbers_that_we_see() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (_folder, program, library) = build()?;
     // Probed beforehand: we cannot hold a child of the command.
     let Run { snapshot, ended } = Profiler::new()?

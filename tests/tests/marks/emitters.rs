@@ -76,7 +76,7 @@ fn hears_from_attach_to_detach(commands: &mut Commands, options: &[&str]) -> Res
 
 #[test]
 fn a_running_program_is_heard_from_attach_to_detach() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("commands.c")?;
     let mut commands = Commands::start(&program)?;
     for _ in 0..2 {
@@ -107,7 +107,7 @@ fn text(path: &Path) -> Result<&str> {
 
 #[test]
 fn an_exception_and_an_early_return_leave_no_section_open() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("throws.cc")?;
     let (snapshot, pid, _) = launched(&[text(program.path())?])?;
     let counts = snapshot.counts(pid);
@@ -119,7 +119,7 @@ fn an_exception_and_an_early_return_leave_no_section_open() -> Result<()> {
 
 #[test]
 fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (snapshot, pid, _) = launched(&[env!("CARGO_BIN_EXE_mark-forms")])?;
     let counts = snapshot.counts(pid);
     let expected = [
@@ -273,7 +273,7 @@ fn the_environment_sends_marks_to_ftrace_too() -> Result<()> {
 
 #[test]
 fn ftrace_is_opened_once_and_not_for_others() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("ftrace-once.cc")?;
     for _ in 0..20 {
         let ended = Child::run(Command::new(program.path()).env("NNTRACE_TO_FTRACE", "1"))?.expect_code(0)?;
@@ -313,7 +313,7 @@ fn a_stripped_rust_program_is_found_by_its_note() -> Result<()> {
         assert_eq!(search.functions.len(), 1, "{search:?}");
         assert!(search.functions[0].points.nop.is_some(), "{search:?}");
     }
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (snapshot, pid, _) = launched(&[text(&stripped)?])?;
     assert_eq!((snapshot.count(pid, "LR_PE"), snapshot.count(pid, "LC_PTR")), (15, 5));
     Ok(())
@@ -321,7 +321,7 @@ fn a_stripped_rust_program_is_found_by_its_note() -> Result<()> {
 
 #[test]
 fn ftrace_that_cannot_be_written_to_is_told_once() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = folder.path().join("marks");
     let sources = ["marks.c", "marks-part.c"].map(nntrace_tests::native::source);

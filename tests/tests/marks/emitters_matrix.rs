@@ -195,7 +195,7 @@ fn the_examples_of_the_documentation_compile() -> Result<()> {
 
 #[test]
 fn every_form_writes_its_marks_to_the_profiler() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for (number, form) in FORMS.into_iter().enumerate() {
         // Each compiler and language three times.
         let compiler = if number % 2 == 0 { "gcc" } else { "clang" };

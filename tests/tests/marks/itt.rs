@@ -78,7 +78,7 @@ const ONCE: [(&str, &str, u64); 6] = [
 
 #[test]
 fn the_tasks_of_an_engine_are_its_layers_and_phases() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-network.c")?;
     let snapshot = profiled(&itt, &INFERENCES.to_string(), &[])?;
     let pid = pid(&snapshot)?;
@@ -115,7 +115,7 @@ fn the_tasks_of_an_engine_are_its_layers_and_phases() -> Result<()> {
 
 #[test]
 fn operators_can_be_left_out() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-network.c")?;
     let snapshot = profiled(&itt, &INFERENCES.to_string(), &[("NNTRACE_ITT", "run")])?;
     let totals = [("LR_PC", 1), ("LR_PE", INFERENCES), ("LR_PI", 1)];
@@ -125,7 +125,7 @@ fn operators_can_be_left_out() -> Result<()> {
 
 #[test]
 fn names_are_cut_behind_a_character_and_hold_nothing_that_ends_them() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "names", &[])?;
     let mut functions = functions(&snapshot, pid(&snapshot)?);
@@ -151,7 +151,7 @@ fn names_are_cut_behind_a_character_and_hold_nothing_that_ends_them() -> Result<
 
 #[test]
 fn a_programs_own_tasks_are_marks_where_their_names_say_so() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "tags", &[])?;
     let pid = pid(&snapshot)?;
@@ -181,7 +181,7 @@ fn threads_that_create_the_same_names_get_the_same() -> Result<()> {
 
 #[test]
 fn a_child_that_is_forked_in_a_task_ends_none_of_its_parents() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "forks", &[])?;
     let pids = snapshot.pids();
@@ -199,7 +199,7 @@ fn a_child_that_is_forked_in_a_task_ends_none_of_its_parents() -> Result<()> {
 
 #[test]
 fn tasks_nest_as_deep_as_there_is_room_for() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "deep", &[])?;
     let pid = pid(&snapshot)?;
@@ -211,7 +211,7 @@ fn tasks_nest_as_deep_as_there_is_room_for() -> Result<()> {
 
 #[test]
 fn ends_without_begins_and_crossed_regions_leave_no_section_open() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "crossed", &[])?;
     let all = [("LR_PC", "Compile model", 20), ("LC_PC", "inside", 20), ("LR_PE", "outside", 20)];
@@ -221,7 +221,7 @@ fn ends_without_begins_and_crossed_regions_leave_no_section_open() -> Result<()>
 
 #[test]
 fn overlapped_tasks_are_slices_on_the_track_of_their_domain() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "slices", &[])?;
     let mut rows: Vec<_> =
@@ -234,7 +234,7 @@ fn overlapped_tasks_are_slices_on_the_track_of_their_domain() -> Result<()> {
 
 #[test]
 fn it_is_heard_from_attach_to_detach() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let mut command = Command::new(itt.program());
     let mut child = Child::start(command.arg("commands").env(VARIABLE, itt.library()))?;
@@ -294,7 +294,7 @@ fn installed(itt: &Itt, program: &str, library: &str, variables: &[(&str, &str)]
 
 #[test]
 fn a_command_is_handed_the_collector_that_is_installed_with_the_profiler() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-network.c")?;
     for (program, library) in [
         ("unpacked/nntrace-bpf", format!("unpacked/{LIBRARY}")),
@@ -315,7 +315,7 @@ fn a_command_is_handed_the_collector_that_is_installed_with_the_profiler() -> Re
 fn a_collector_that_the_commands_user_may_not_read_is_named() -> Result<()> {
     /// `nobody`.
     const USER: (&str, &str) = ("SUDO_UID", "65534");
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let itt = Itt::build("itt-network.c")?;
     fs::set_permissions(itt.folder(), Permissions::from_mode(0o755))?;
     let beside = format!("bin/{LIBRARY}");

@@ -23,7 +23,7 @@ fn counted(snapshot: &Snapshot, name: &str) -> u64 {
 
 #[test]
 fn forked_children_live_and_all_their_marks_count() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let program = Program::build("forks.c")?;
     let Run { snapshot, ended } = Profiler::new()?.launch([program.path(), Path::new("400")])?;
     ended.expect_code(0)?;
@@ -37,7 +37,7 @@ fn forked_children_live_and_all_their_marks_count() -> Result<()> {
 
 #[test]
 fn processes_that_python_forks_live_and_all_their_marks_count() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let library = folder.path().join("libmarks.so");
     compile(&["cc", "-std=c99", "-O2", "-shared", "-fPIC"], &[&source("library.c")], &library)?;
@@ -87,7 +87,7 @@ fn no_program_on_a_function_has_a_stack_that_it_shares() -> Result<()> {
 /// one mark function to another.
 #[test]
 fn mark_functions_can_be_left_in_every_way() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     // With optimisation only the compiler turns the last calls into jumps; without it only there are frame pointers.
     for flags in [&["-O2"][..], &["-O0"], &["-O2", "-fno-omit-frame-pointer", "-fcf-protection=none"]] {
@@ -112,7 +112,7 @@ fn mark_functions_can_be_left_in_every_way() -> Result<()> {
 /// A mark counts once, through any number of functions, and each of several counts, wherever the stack is.
 #[test]
 fn one_mark_through_several_functions_counts_once() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let with_frames: &[&str] = &["-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
     for flags in [&["-O2"][..], &["-O0"], with_frames] {
@@ -142,7 +142,7 @@ fn one_mark_through_several_functions_counts_once() -> Result<()> {
 /// Existing programs may contain the function of older headers.
 #[test]
 fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let include = nntrace_tests::native::older_header(folder.path())?;
     let program = folder.path().join("forks");
@@ -226,7 +226,7 @@ fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()>
 /// A target puts another file in the place of its library as soon as somebody opens that, as the profiler does to look into it.
 #[test]
 fn a_file_that_takes_the_name_of_a_library_is_not_probed() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     fs::write(path("lib.c"), VERSIONED)?;

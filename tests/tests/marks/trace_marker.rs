@@ -48,7 +48,7 @@ fn written(program: &Path, how: &str, marks: &str) -> Result<Snapshot> {
 
 #[test]
 fn the_same_stream_gives_the_same_results_either_way_and_is_counted_once() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = c::program(folder.path(), "writer.c")?;
     let by_function = written(&program, "function", "uprobe")?;
@@ -69,7 +69,7 @@ fn the_same_stream_gives_the_same_results_either_way_and_is_counted_once() -> Re
 
 #[test]
 fn what_was_open_before_counts_and_other_processes_do_not() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = c::program(folder.path(), "writer.c")?;
     let start = || {
@@ -94,7 +94,7 @@ fn what_was_open_before_counts_and_other_processes_do_not() -> Result<()> {
 
 #[test]
 fn who_has_trace_marker_open_is_told_while_functions_are_probed() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = c::program(folder.path(), "writer.c")?;
     let mut child = Child::start(Command::new(&program).args(["marker", MARKER, "wait"]))?;

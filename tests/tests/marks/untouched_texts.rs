@@ -44,7 +44,7 @@ fn run(layout: &str, words: &[&str]) -> Result<Snapshot> {
 
 #[test]
 fn literals_that_forked_children_never_read_are_counted() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     if !live::waits_for_pages()? {
         return Ok(());
     }
@@ -62,7 +62,7 @@ fn literals_that_forked_children_never_read_are_counted() -> Result<()> {
 
 #[test]
 fn texts_at_the_edges_of_pages_are_read_to_their_ends_and_not_beyond() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     if !live::waits_for_pages()? {
         return Ok(());
     }
@@ -83,7 +83,7 @@ fn texts_at_the_edges_of_pages_are_read_to_their_ends_and_not_beyond() -> Result
 #[test]
 fn without_programs_that_wait_the_literals_of_a_process_are_brought_in_when_it_is_adopted() -> Result<()> {
     const ROUNDS: u64 = 10;
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let program = c::program(folder.path(), "untouched.c")?;
     let mut child = Child::start(Command::new(program).args(["waiting", &ROUNDS.to_string()]))?;

@@ -57,13 +57,13 @@ fn run(
 
 #[test]
 fn a_command_runs_on_while_nobody_reads_the_output() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     run(&["-i", "10ms"], |_| Ok(()), |_| Ok(()))
 }
 
 #[test]
 fn a_command_runs_on_while_the_profiler_is_stopped() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for signal in [Signal::SIGTSTP, Signal::SIGSTOP] {
         run(&["--json"], |pid| Ok(kill(pid, signal)?), |pid| Ok(kill(pid, Signal::SIGCONT)?))?;
     }

@@ -53,7 +53,7 @@ fn copy(folder: &Path) -> Result<PathBuf> {
 
 #[test]
 fn root_has_what_this_machine_has() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let (code, found) = doctor(&mut Command::new(binaries::profiler()?))?;
     assert_eq!((code, &found["can_trace"]), (Some(0), &Value::Bool(true)), "{found:#}");
     let required = ["privileges", "kernel programs", "uprobes", "other users' processes", "power events"];
@@ -113,7 +113,7 @@ fn a_user_is_told_what_is_missing_and_the_advised_command_provides_it() -> Resul
 
 #[test]
 fn capabilities_that_nothing_can_give_back_have_no_command() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     for (dropped, name) in [("-bpf,-sys_admin", "CAP_BPF"), ("-perfmon,-sys_admin", "CAP_PERFMON")] {
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", dropped]).arg(binaries::profiler()?);
@@ -137,7 +137,7 @@ fn capabilities_that_nothing_can_give_back_have_no_command() -> Result<()> {
 
 #[test]
 fn without_tracefs_the_command_that_mounts_it_mends_what_needs_it() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let script = "umount -l /sys/kernel/tracing; umount -Rl /sys/kernel/debug 2>/dev/null; \"$0\" doctor --json; sh -c \"$1\" && \
                   exec \"$0\" doctor --json";
     let mount = "mount -t tracefs tracefs /sys/kernel/tracing";
@@ -158,7 +158,7 @@ fn without_tracefs_the_command_that_mounts_it_mends_what_needs_it() -> Result<()
 /// As on boards whose kernels were built without `CONFIG_UPROBE_EVENTS`: perf has no such device there.
 #[test]
 fn without_probes_on_functions_a_run_shows_the_cpus_and_says_why_once() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let run = |words: &[&str]| -> Result<Ended> {
         let mut profiler = Profiler::without("/sys/bus/event_source/devices")?.args(words);
         Child::run(profiler.command())

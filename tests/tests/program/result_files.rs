@@ -138,7 +138,7 @@ fn devices_and_descriptors_need_no_force() -> Result<()> {
 
 #[test]
 fn a_command_that_cannot_start_costs_no_file() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = Folder::new()?;
     let ended = folder
         .run(&["--json=old.json", "--force", "-o", "new.csv", "--", "/no/such/command"])?
@@ -284,7 +284,7 @@ fn a_folder_with_anything_else_is_left_alone() -> Result<()> {
 
 #[test]
 fn a_recording_is_replaced_by_one_that_runs() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = Folder::new()?;
     recording(&folder, "run")?;
     std::os::unix::fs::symlink("run", folder.path("link"))?;

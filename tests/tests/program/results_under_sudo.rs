@@ -63,7 +63,7 @@ fn owner(path: &Path) -> Result<(u32, u32)> {
 
 #[test]
 fn a_program_that_swaps_folders_for_links_makes_root_write_nothing() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     // What the program does, in the user's folder, after the profiler has opened what it writes.
     let swaps = [
         // The folder of the recording, for one with links where its files are replaced.
@@ -94,7 +94,7 @@ fn a_program_that_swaps_folders_for_links_makes_root_write_nothing() -> Result<(
 
 #[test]
 fn results_are_the_users_and_go_only_where_he_may_write() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folders = Folders::new()?;
     let run = ["record", "-o", "run", "--json=out.json", "--", "true"];
     Child::run(folders.by_sudo()?.args(run))?.expect_code(0)?;

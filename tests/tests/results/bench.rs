@@ -43,7 +43,7 @@ fn bench(words: &[&str], folder: &Path, command: &[OsString]) -> Result<Ended> {
 
 #[test]
 fn each_run_is_whole_and_diff_takes_the_folder() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (runs, count) = (folder.path().join("before"), folder.path().join("count"));
     let command = counting(&count, "echo printed");
@@ -96,7 +96,7 @@ fn each_run_is_whole_and_diff_takes_the_folder() -> Result<()> {
 
 #[test]
 fn a_run_that_fails_is_the_last_and_is_not_kept() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (runs, count) = (folder.path().join("runs"), folder.path().join("count"));
     let ended =
@@ -109,7 +109,7 @@ fn a_run_that_fails_is_the_last_and_is_not_kept() -> Result<()> {
 
 #[test]
 fn a_signal_ends_the_run_and_those_to_come() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (runs, count) = (folder.path().join("runs"), folder.path().join("count"));
     let command = counting(&count, "[ $n -lt 1 ] || { echo waits; exec sleep 600; }");
@@ -126,7 +126,7 @@ fn a_signal_ends_the_run_and_those_to_come() -> Result<()> {
 
 #[test]
 fn under_sudo_the_runs_belong_to_the_user() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let (uid, gid) = (65_534, 65_533);
     std::os::unix::fs::chown(folder.path(), Some(uid), Some(gid))?;

@@ -123,7 +123,7 @@ fn a_trace_without_marks_has_the_cpus_alone() -> Result<()> {
 
 #[test]
 fn marks_that_a_program_writes_itself_are_explained() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let script = "exec 3> /sys/kernel/tracing/trace_marker
         for run in 1 2 3 4 5 6; do printf 'B|%d|[NN_LR_PE]infer' $$ >&3; printf 'E|%d' $$ >&3; done";
     let page = explain(&["--marks", "syscall", "--", "sh", "-c", script])?.expect_code(0)?.text();

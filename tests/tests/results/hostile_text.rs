@@ -294,7 +294,7 @@ fn what_describes_a_machine_cannot_either() -> Result<()> {
 
 #[test]
 fn a_program_under_test_cannot_write_into_the_terminal() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = Folder::new()?;
     // The kernel takes the name of a program from its file's: at most 15 bytes.
     let program = OsString::from_vec(b"p\x1b[2J\n\x07\xc2\x9bm\x9b".to_vec());

@@ -331,7 +331,7 @@ fn losses_are_at_the_top() -> Result<()> {
 
 #[test]
 fn a_live_run_shows_all_its_sections() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(browser) = Browser::find()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let page = folder.path().join("live.html");

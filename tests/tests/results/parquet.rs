@@ -209,7 +209,7 @@ fn states(
 
 #[test]
 fn the_documented_queries_answer_as_snapshots_do() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let fleet = Fleet::new()?;
     let Some(tables) = DuckDb::in_folder(fleet.0.path())? else { return Ok(()) };
     let program = job_queue()?;

@@ -362,7 +362,7 @@ fn promtool_accepts_the_metrics() -> Result<()> {
 
 #[test]
 fn a_live_run_writes_them() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let workload = binaries::workload()?.display().to_string();
     let since_1970 = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let before = since_1970();

@@ -121,7 +121,7 @@ fn own_words(svg: &str, view: picture::View) -> Result<[Vec<String>; 2]> {
 /// Tabs, heads of tables and keys are the interface's own: where they changed, `cargo xtask picture` was forgotten.
 #[test]
 fn the_pictures_in_the_documentation_are_of_this_interface() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     if terminal()?.is_none() {
         return Ok(());
     }
@@ -153,7 +153,7 @@ fn the_pictures_in_the_documentation_are_of_this_interface() -> Result<()> {
 
 #[test]
 fn views_keys_and_sizes() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(terminal) = terminal()? else { return Ok(()) };
     start(&terminal)?;
     terminal.wait_for("the phases", |screen| screen.contains("[1 Phases") && screen.contains("Execution"))?;
@@ -223,7 +223,7 @@ fn views_keys_and_sizes() -> Result<()> {
 
 #[test]
 fn terminated_it_gives_the_terminal_back() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(terminal) = terminal()? else { return Ok(()) };
     start(&terminal)?;
     terminal.wait_for("the phases", |screen| screen.contains("Execution"))?;
@@ -233,7 +233,7 @@ fn terminated_it_gives_the_terminal_back() -> Result<()> {
 
 #[test]
 fn what_the_command_prints_comes_when_the_screen_is_given_back() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(terminal) = terminal()? else { return Ok(()) };
     settings(&terminal, "before")?;
     let profiler = binaries::profiler()?;
@@ -266,7 +266,7 @@ fn wait_stopped(pid: Pid, stopped: bool) -> Result<()> {
 
 #[test]
 fn suspended_it_leaves_the_terminal_to_the_shell() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(terminal) = terminal()? else { return Ok(()) };
     start(&terminal)?;
     terminal.wait_for("the phases", |screen| screen.contains("Execution"))?;
@@ -377,7 +377,7 @@ fn names_cannot_act_on_the_terminal() -> Result<()> {
 /// The kernel announces who writes to a probed file by a signal, which would end most programs.
 #[test]
 fn a_probed_file_can_be_written_to_under_the_screen() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let Some(terminal) = terminal()? else { return Ok(()) };
     let library = terminal.folder().join("library.so");
     let compiler = ["cc", "-std=c99", "-O2", "-shared", "-fPIC"];

@@ -61,7 +61,7 @@ struct Operator {
 
 /// Runs an engine; `None` where it is not there.
 fn placed(engine: Engine, runs: u64) -> Result<Option<(Printed, Process)>> {
-    let Some(_live) = live::enter()? else { return Ok(None) };
+    let Some(_live) = live::enter_shared()? else { return Ok(None) };
     if !engine.is_there()? {
         return Ok(None);
     }

@@ -319,7 +319,7 @@ fn what_is_not_taken_is_counted() -> Result<()> {
 
 #[test]
 fn hostile_names_of_a_live_run_are_spans() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let long = vec![b'n'; 100_000];
     let names: [&[u8]; 5] = [
         b"</script><script>ran = 1</script>",
@@ -348,7 +348,7 @@ fn hostile_names_of_a_live_run_are_spans() -> Result<()> {
 
 #[test]
 fn a_live_run_sends_metrics_and_waits_for_nobody() -> Result<()> {
-    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let mark = [env!("CARGO_BIN_EXE_mark-raw"), "B|1|[NN_LR_PE]run", "E|1"];
     let receiver = Receiver::start([], Reply::Taken(Vec::new()))?;
     let run = Profiler::new()?.args(["--otlp", &receiver.url(), "--interval", "100ms"]).launch(mark)?;
