@@ -49,6 +49,11 @@ async function use(page) {
   const states = {};
   const note = async (name) => (states[name] = await page.evaluate(state));
   const plot = canvas.width < 640 ? 84 : 168;
+  await note('opened');
+  await page.evaluate(() => document.querySelector('canvas').focus());
+  await page.key('0');
+  await page.key('Escape');
+  await page.evaluate(() => document.activeElement.blur());
   await note('whole');
   await page.wheel(...middle, -400);
   await note('wheeled_unfocused');

@@ -90,6 +90,8 @@ struct Data<'a> {
     diagnostic_places: Vec<Option<String>>,
     /// Lines that sum up the run.
     headline: Vec<String>,
+    /// Place of the function that takes most time among the functions.
+    main_function: Option<usize>,
     swimlane: Swimlane<'a>,
     power: Vec<PowerLane<'a>>,
     devices: DeviceLanes,
@@ -101,6 +103,7 @@ struct Data<'a> {
 /// When the snapshot has no form in JSON.
 pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
     let Report { title, host_name, began_ns, findings, snapshot, sections, threads, timelines } = *report;
+    let main = main_function(&snapshot.functions);
     let data = Data {
         title,
         host_name,
@@ -113,7 +116,9 @@ pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
             .map(|row| histograms::bins(row.histogram.as_ref()))
             .collect(),
         diagnostic_places: snapshot.diagnostics.iter().map(Diagnostic::place).collect(),
-        headline: Headline::of(snapshot, main_function(&snapshot.functions)).lines(),
+        headline: Headline::of(snapshot, main).lines(),
+        main_function: main
+            .and_then(|main| snapshot.functions.iter().position(|row| std::ptr::eq(row, main))),
         swimlane: Swimlane::new(findings, sections, threads),
         power: timelines.map(|timelines| power::lanes(snapshot, timelines)).unwrap_or_default(),
         devices: DeviceLanes::new(findings),

@@ -143,6 +143,9 @@ impl Seen {
         for used in &self.used {
             let state = |name: &str| used.get(name).unwrap_or_else(|| panic!("no {name} in {used:?}"));
             let whole = state("whole").length();
+            let opened = state("opened");
+            assert!(opened.selected.is_some() && opened.length() <= whole, "{used:?}");
+            assert!(state("whole").selected.is_none(), "{used:?}");
             let same = |one: f64, other: f64| (one - other).abs() < 2.0;
             assert!(same(state("wheeled_unfocused").length(), whole), "the page scrolls: {used:?}");
             assert!(state("wheeled").length() < 0.8 * whole, "{used:?}");

@@ -35,6 +35,7 @@ function swimlane() {
     overview: overviewOf(sections, layout, whole),
   };
   let isWaiting = false;
+  let isNew = true;
   const draw = () => {
     if (isWaiting) return;
     isWaiting = true;
@@ -57,6 +58,8 @@ function swimlane() {
     [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
     scene.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     Object.assign(scene, { width, height, gutter: width < 640 ? 84 : 168 });
+    if (isNew && opening !== null) reveal(opening);
+    isNew = false;
     draw();
   }
 
@@ -227,7 +230,12 @@ function swimlane() {
     frame.scrollIntoView({ block: 'nearest' });
   });
 
-  document.addEventListener('find-slowest', (/** @type {any} */ { detail: { name, layer, phase, pid } }) => {
+  /**
+   * Number of a function's name, and its slowest call among the sections.
+   * @param {any} row Row of the functions.
+   * @returns {[number, number|null]}
+   */
+  function slowestOf({ name, layer, phase, pid }) {
     // Long names are cut in the swimlane.
     const isWanted = (/** @type {string} */ known) => known === name || (known.endsWith('…') && name.length >= known.length && name.startsWith(known.slice(0, -1)));
     const [wanted, tag] = [data.swimlane.names.findIndex(isWanted), data.swimlane.tags.indexOf(`${layer}_${phase}`)];
@@ -237,7 +245,12 @@ function swimlane() {
       if (sections.name[section] !== wanted || sections.tag[section] !== tag || threads[sections.thread[section]].pid !== pid) continue;
       if (slowest === null || sections.end[section] - sections.begin[section] > sections.end[slowest] - sections.begin[slowest]) slowest = section;
     }
-    search.value = wanted < 0 ? name : data.swimlane.names[wanted];
+    return [wanted, slowest];
+  }
+
+  document.addEventListener('find-slowest', (/** @type {any} */ { detail: row }) => {
+    const [wanted, slowest] = slowestOf(row);
+    search.value = wanted < 0 ? row.name : data.swimlane.names[wanted];
     find();
     if (slowest !== null) {
       reveal(slowest);
@@ -384,11 +397,15 @@ function swimlane() {
     element('span', { class: 'search', hidden: sections.count === 0 }, search, button('‹', 'Match before', () => jump(-1)), button('›', 'Next match', () => jump(1)), found),
     element('span', { class: 'zoom' }, button('−', 'Zoom out', () => zoom(1 / 0.5)), button('+', 'Zoom in', () => zoom(0.5)), button('Reset', 'Show all of it', reset)),
   );
+  // The view opens on the slowest call of the main function, unless a part of the run was asked for.
+  const main = data.swimlane.range ? undefined : snapshot.functions[data.main_function];
+  const opening = main ? slowestOf(main)[1] : null;
   if (sections.count > 0) select(null);
   frame.append(tools, element('div', { class: 'sides' }, element('div', {}, scroller, status), details), hint);
   /** @type {[string, string][]} */
   const known = [['w s', 'zoom'], ['a d', 'move'], [', .', 'section before and after'], ['/', 'search'], ['n p', 'next match, match before'], ['0', 'all'], ['Esc', 'no section']];
-  const about = element('p', { id: 'swimlane-keys', class: 'about' }, 'Drag moves, a double-click zooms, and after a click so does the wheel. ', known.map(([keys, what]) => element('span', { class: 'key' }, keys.split(' ').map((key) => element('kbd', {}, key)), ` ${what}`)));
+  const opened = opening === null ? null : `At first, the slowest call of ${sectionNames[sections.name[opening]]} is selected; Reset shows the whole run. `;
+  const about = element('p', { id: 'swimlane-keys', class: 'about' }, opened, 'Drag moves, a double-click zooms, and after a click so does the wheel. ', known.map(([keys, what]) => element('span', { class: 'key' }, keys.split(' ').map((key) => element('kbd', {}, key)), ` ${what}`)));
   return part('swimlane', 'Swimlane', shownOf(sections), legend(), frame, about);
 }
 
