@@ -31,13 +31,18 @@
 //! ```
 
 mod actions;
+mod drawing;
 mod keys;
+mod lists;
 mod pace;
+mod sample;
+mod screen;
 mod state;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod view;
+mod view_list;
+mod views;
 
 use std::thread;
 use std::time::Duration;
@@ -49,9 +54,9 @@ use tokio::sync::mpsc::{self, Receiver};
 pub use self::pace::Pace;
 pub use self::terminal::{Stop, Terminal};
 
+use self::drawing::theme::Theme;
 use self::state::State;
-pub(crate) use self::state::View;
-use self::view::Theme;
+use self::view_list::View;
 use crate::report::snapshot::{Snapshot, TableUse};
 
 /// How the collector does: the second line of the screen.
@@ -161,7 +166,7 @@ impl App {
     /// Draws everything, into the size that `frame` has now.
     pub(crate) fn draw(&mut self, frame: &mut Frame) {
         let area = frame.area();
-        view::draw(&mut self.state, self.theme, area, frame.buffer_mut());
+        screen::draw(&mut self.state, self.theme, area, frame.buffer_mut());
     }
 }
 

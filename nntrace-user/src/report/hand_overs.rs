@@ -38,17 +38,18 @@ struct PartRow<'a> {
 const PARTS: [&str; 6] = ["propagation", "setup", "head", "execution", "tail", "latency"];
 
 impl HandOverPair {
-    /// Returns the parts: propagation, setup, head, execution, tail and latency.
+    /// Returns the parts with their names: propagation, setup, head, execution, tail and latency.
     #[must_use]
-    pub fn parts(&self) -> [Option<&HandOverPart>; 6] {
-        [
+    pub fn parts(&self) -> [(&'static str, Option<&HandOverPart>); 6] {
+        let parts = [
             self.propagation.as_ref(),
             self.setup.as_ref(),
             self.head.as_ref(),
             self.execution.as_ref(),
             self.tail.as_ref(),
             self.latency.as_ref(),
-        ]
+        ];
+        std::array::from_fn(|part| (PARTS[part], parts[part]))
     }
 
     /// Returns the two layers: `IPC > Driver`.
@@ -78,7 +79,7 @@ impl HandOverSplit {
     /// Adds how long all hand-overs took together, and what is wrong with some.
     fn totals(&self, text: &mut Text) {
         let parts = PARTS.iter().enumerate().map(|(part, name)| {
-            let sums = self.pairs.iter().filter_map(|pair| pair.parts()[part]).map(|part| part.sum_ns);
+            let sums = self.pairs.iter().filter_map(|pair| pair.parts()[part].1).map(|part| part.sum_ns);
             format!("{name} {}", sums.reduce(|sum, ns| sum + ns).map_or_else(|| "-".into(), time))
         });
         let parts: Vec<String> = parts.collect();
@@ -111,7 +112,7 @@ impl HandOverSplit {
     /// When a row cannot be written.
     pub fn csv(&self) -> Result<String, CsvError> {
         let rows = self.pairs.iter().flat_map(|pair| {
-            PARTS.iter().zip(pair.parts()).map(move |(name, part)| PartRow {
+            pair.parts().into_iter().map(move |(name, part)| PartRow {
                 from: pair.from,
                 to: pair.to,
                 phase: pair.phase,
@@ -146,7 +147,7 @@ fn rows(text: &mut Text, pair: &HandOverPair) {
     if pair.hb_violations > 0 {
         about.push(format!("{} hb_violation", number_format::count(pair.hb_violations)));
     }
-    about.push(evidence(pair.evidence).to_owned());
+    about.push(pair.evidence.words().to_owned());
     line!(
         text,
         "{}, {}: {} ({})",
@@ -170,13 +171,13 @@ fn rows(text: &mut Text, pair: &HandOverPair) {
         "rest p50"
     );
     let latency = pair.latency.as_ref();
-    for (name, part) in PARTS.iter().zip(pair.parts()) {
+    for (name, part) in pair.parts() {
         let of = |value: fn(&HandOverPart) -> u64| or_unknown(part.map(value), number_format::duration_ns);
         // Of parts that not every latency has, the share would be one of others.
         let share = part.zip(latency).filter(|(part, latency)| part.count == latency.count);
         let share = share.map_or_else(
             || UNKNOWN.to_owned(),
-            |(part, latency)| number_format::percent(whole(part.sum_ns), whole(latency.sum_ns)),
+            |(part, latency)| number_format::percent(part.sum(), latency.sum()),
         );
         line!(
             text,
@@ -193,6 +194,13 @@ fn rows(text: &mut Text, pair: &HandOverPair) {
     }
 }
 
+impl HandOverPart {
+    /// Returns the sum, ns; one that is longer than 584 years as that.
+    pub(crate) fn sum(&self) -> u64 {
+        whole(self.sum_ns)
+    }
+}
+
 /// Returns a sum that is longer than 584 years as that.
 fn whole(ns: u128) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
@@ -202,12 +210,15 @@ fn time(ns: u128) -> String {
     number_format::duration_ns(whole(ns))
 }
 
-const fn evidence(evidence: HandOverEvidence) -> &'static str {
-    match evidence {
-        HandOverEvidence::Handle => "by handles",
-        HandOverEvidence::Binder => "by binder transactions",
-        HandOverEvidence::Interface => "by the marks of both sides",
-        HandOverEvidence::Asynchronous => "by begin and end",
-        HandOverEvidence::WakeUp => "by wake-ups, inferred",
+impl HandOverEvidence {
+    /// Returns it in words.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Handle => "by handles",
+            Self::Binder => "by binder transactions",
+            Self::Interface => "by the marks of both sides",
+            Self::Asynchronous => "by begin and end",
+            Self::WakeUp => "by wake-ups, inferred",
+        }
     }
 }

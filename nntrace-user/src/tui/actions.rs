@@ -1,6 +1,6 @@
 //! Actions of the user.
 
-use super::pace::Pace;
+use super::{pace::Pace, view_list::View};
 
 /// Action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +43,16 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether it does anything in `view`: the CPUs, for one, have an order of their own.
+    /// Whether only some views support it.
     #[must_use]
-    pub(crate) const fn applies_to(self, view: View) -> bool {
-        match self {
-            Self::NextSort | Self::ReverseSort => !matches!(view, View::Cpus | View::Timeline),
-            Self::Open => matches!(view, View::Phases | View::Stacks | View::Functions | View::Timeline),
-            Self::Travel(_) => matches!(view, View::Timeline),
-            Self::Filter => matches!(view, View::Functions),
-            _ => true,
-        }
+    pub(crate) const fn is_of_views(self) -> bool {
+        self.sorts() || matches!(self, Self::Open | Self::Travel(_) | Self::Filter)
+    }
+
+    /// Whether it changes the order of a list.
+    #[must_use]
+    pub(crate) const fn sorts(self) -> bool {
+        matches!(self, Self::NextSort | Self::ReverseSort)
     }
 }
 
@@ -88,66 +88,6 @@ pub(crate) enum Travel {
     ZoomIn,
     /// Twice the time is on the screen.
     ZoomOut,
-}
-
-/// The views, in the order of their tabs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum View {
-    /// Time by layer and phase.
-    #[default]
-    Phases,
-    /// States of CPUs and clusters.
-    Cpus,
-    /// Time by stack.
-    Stacks,
-    /// Time by function.
-    Functions,
-    /// States of threads.
-    Threads,
-    /// Energy by cluster, layer and phase.
-    Energy,
-    /// Sections and states of threads over time.
-    Timeline,
-}
-
-impl View {
-    /// Every view.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Phases,
-        Self::Cpus,
-        Self::Stacks,
-        Self::Functions,
-        Self::Threads,
-        Self::Energy,
-        Self::Timeline,
-    ];
-
-    /// The word on its tab.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Phases => "Phases",
-            Self::Cpus => "CPUs",
-            Self::Stacks => "Stacks",
-            Self::Functions => "Functions",
-            Self::Threads => "Threads",
-            Self::Energy => "Energy",
-            Self::Timeline => "Timeline",
-        }
-    }
-
-    pub(super) const fn next(self) -> Self {
-        self.shifted(1)
-    }
-
-    pub(super) const fn previous(self) -> Self {
-        self.shifted(Self::ALL.len() - 1)
-    }
-
-    /// The view this number of tabs further; the first follows the last.
-    const fn shifted(self, tabs: usize) -> Self {
-        Self::ALL[(self as usize + tabs) % Self::ALL.len()]
-    }
 }
 
 /// Overlay on a view.

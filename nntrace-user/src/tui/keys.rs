@@ -2,8 +2,9 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::actions::{Action, Motion, Overlay, Travel, View};
+use super::actions::{Action, Motion, Overlay, Travel};
 use super::pace::Pace;
+use super::view_list::View;
 
 /// A line of the key table.
 #[derive(Debug)]
@@ -81,13 +82,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
         Some("diagnostics"),
     ),
     bind(&[(KeyCode::BackTab, PLAIN)], "Shift-Tab", Action::PreviousView, "previous view", None),
-    bind(&[(KeyCode::Char('1'), PLAIN)], "1 to 7", Action::Show(View::Phases), "select a view", None),
-    bind(&[(KeyCode::Char('2'), PLAIN)], "2", Action::Show(View::Cpus), "", None),
-    bind(&[(KeyCode::Char('3'), PLAIN)], "3", Action::Show(View::Stacks), "", None),
-    bind(&[(KeyCode::Char('4'), PLAIN)], "4", Action::Show(View::Functions), "", None),
-    bind(&[(KeyCode::Char('5'), PLAIN)], "5", Action::Show(View::Threads), "", None),
-    bind(&[(KeyCode::Char('6'), PLAIN)], "6", Action::Show(View::Energy), "", None),
-    bind(&[(KeyCode::Char('7'), PLAIN)], "7", Action::Show(View::Timeline), "", None),
+    // The digits themselves are dispatched by the list of views.
+    bind(&[], "1 2 ..", Action::Show(View::ALL[0]), "select a view", None),
     bind(
         &[(KeyCode::Up, PLAIN), (KeyCode::Char('k'), PLAIN)],
         "Up Down",
@@ -140,6 +136,10 @@ pub(crate) fn action(event: KeyEvent) -> Option<Action> {
     }
     // Terminals differ in whether `G` and Shift-Tab carry SHIFT: the code alone tells.
     let key = (event.code, event.modifiers & KeyModifiers::CONTROL);
+    if let (KeyCode::Char(digit @ '1'..='9'), PLAIN) = key {
+        let place = digit as usize - '1' as usize;
+        return View::ALL.get(place).map(|&view| Action::Show(view));
+    }
     BINDINGS.iter().find(|binding| binding.keys.contains(&key)).map(|binding| binding.action)
 }
 

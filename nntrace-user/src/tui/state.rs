@@ -1,38 +1,17 @@
 //! State of the interface, without a word about how it is drawn.
 
-mod added;
-pub(crate) mod cpus;
-pub(crate) mod energy;
-pub(crate) mod functions;
-pub(crate) mod histogram;
-mod list;
-pub(crate) mod phases;
-pub(crate) mod stacks;
-pub(crate) mod table;
-pub(crate) mod threads;
-pub(crate) mod timeline;
-
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use self::added::Added;
-use self::phases::PhaseKey;
-use self::table::Lines;
+use super::{
+    Flow, Health,
+    actions::{Action, Motion, Overlay},
+    keys,
+    lists::list,
+    sample::{Sample, added::Added},
+    view_list::View,
+    views::{ViewState as _, Views},
+};
 use crate::report::snapshot::Snapshot;
-use crate::tui::actions::{Action, Motion};
-pub(crate) use crate::tui::actions::{Overlay, View};
-use crate::tui::keys;
-use crate::tui::{Flow, Health};
-
-/// One state of the world: what was measured and how the measuring goes.
-#[derive(Clone, Debug)]
-pub(crate) struct Sample {
-    /// The results.
-    pub snapshot: Snapshot,
-    /// The state of the collector.
-    pub health: Health,
-    /// Times that came since the snapshot before.
-    pub added: Added,
-}
 
 /// Everything that the interface shows and remembers.
 #[derive(Clone, Debug, Default)]
@@ -53,20 +32,8 @@ pub(crate) struct State {
     pub overlay_scroll: usize,
     /// How many lines of the overlay are seen at once, and how far it can scroll; the view says.
     pub overlay_page: (usize, usize),
-    /// The phases view.
-    pub phases: phases::Phases,
-    /// The CPUs view.
-    pub cpus: cpus::Cpus,
-    /// The stacks view.
-    pub stacks: stacks::Stacks,
-    /// The functions view.
-    pub functions: functions::Functions,
-    /// The threads view.
-    pub threads: threads::Threads,
-    /// The energy view.
-    pub energy: energy::Energy,
-    /// The timeline view.
-    pub timeline: timeline::Timeline,
+    /// The views.
+    pub views: Views,
     /// Text in the last line until the next key.
     pub message: Option<String>,
 }
@@ -100,28 +67,7 @@ impl State {
     /// Which line of the view is selected, and of how many.
     #[must_use]
     pub(crate) fn position(&self) -> (usize, usize) {
-        match self.view {
-            View::Phases => self.phases.position(),
-            View::Cpus => Lines::position(&self.cpus),
-            View::Stacks => self.stacks.position(),
-            View::Functions => self.functions.table.position(),
-            View::Threads => self.threads.position(),
-            View::Energy => self.energy.position(),
-            View::Timeline => self.timeline.position(),
-        }
-    }
-
-    /// The lines of the view.
-    fn lines(&mut self) -> &mut dyn Lines {
-        match self.view {
-            View::Phases => &mut self.phases,
-            View::Cpus => &mut self.cpus,
-            View::Stacks => &mut self.stacks,
-            View::Functions => &mut self.functions.table,
-            View::Threads => &mut self.threads,
-            View::Energy => &mut self.energy,
-            View::Timeline => &mut self.timeline,
-        }
+        self.views.get(self.view).position()
     }
 
     /// Does what a key asked for.
@@ -144,15 +90,15 @@ impl State {
             Action::Travel(travel) => {
                 if let Some(recent) = self.shown.as_ref().and_then(|sample| sample.snapshot.recent.as_deref())
                 {
-                    self.timeline.travel(travel, recent);
+                    self.views.timeline.travel(travel, recent);
                 }
             }
             Action::NextSort => {
-                self.lines().next_sort();
+                self.views.get_mut(self.view).next_sort();
                 self.refresh();
             }
             Action::ReverseSort => {
-                self.lines().reverse();
+                self.views.get_mut(self.view).reverse();
                 self.refresh();
             }
             Action::Pause => {
@@ -164,8 +110,8 @@ impl State {
             }
             Action::Open => self.open(),
             Action::Filter if self.overlay.is_none() => {
-                self.functions.is_typing = true;
-                self.functions.is_open = false;
+                self.views.functions.is_typing = true;
+                self.views.functions.is_open = false;
             }
             Action::Filter => {}
         }
@@ -175,17 +121,17 @@ impl State {
     /// Closes the overlay, or else the function, or else ends the filter, or else follows the run again, or else ends the program.
     fn back(&mut self) -> Flow {
         if self.overlay.take().is_none() {
-            if self.view == View::Timeline && self.timeline.follow() {
+            if self.view == View::Timeline && self.views.timeline.follow() {
                 return Flow::Continue;
             }
             if self.view != View::Functions {
                 return Flow::Quit;
             }
-            if !std::mem::take(&mut self.functions.is_open) {
-                if !self.functions.is_filtered() {
+            if !std::mem::take(&mut self.views.functions.is_open) {
+                if !self.views.functions.is_filtered() {
                     return Flow::Quit;
                 }
-                self.functions.show_all();
+                self.views.functions.show_all();
                 self.refresh();
             }
         }
@@ -198,19 +144,12 @@ impl State {
             return self.open_picked();
         }
         let Some(shown) = self.shown.as_ref().filter(|_| self.overlay.is_none()) else { return };
-        let of = match self.view {
-            View::Phases => self.phases.list.selected().copied(),
-            View::Stacks => self.stacks.row(&shown.snapshot).and_then(PhaseKey::of_stack),
-            View::Functions => {
-                self.functions.is_open = !self.functions.is_open && self.functions.table.selected().is_some();
-                None
-            }
-            View::Cpus | View::Threads | View::Energy | View::Timeline => None,
-        };
-        if of.is_some() {
-            self.functions.show_all();
-            self.functions.is_open = false;
-            self.functions.of = of;
+        if self.view == View::Functions {
+            self.views.functions.toggle();
+        } else if let of @ Some(_) = self.views.get(self.view).phase(&shown.snapshot) {
+            self.views.functions.show_all();
+            self.views.functions.is_open = false;
+            self.views.functions.of = of;
             self.show(View::Functions);
             self.refresh();
         }
@@ -220,13 +159,15 @@ impl State {
     fn open_picked(&mut self) {
         let Some(sample) = &self.shown else { return };
         let Some(recent) = sample.snapshot.recent.as_deref() else { return };
-        let Some((thread, section)) = self.timeline.thread(recent).zip(self.timeline.picked(recent)) else {
+        let Some((thread, section)) =
+            self.views.timeline.thread(recent).zip(self.views.timeline.picked(recent))
+        else {
             return;
         };
         let (pid, tag, name) = (thread.pid, section.tag, recent.name(section).to_owned());
-        self.functions.show_all();
-        self.functions.refresh(sample);
-        self.functions.is_open = self.functions.select(pid, tag, &name);
+        self.views.functions.show_all();
+        self.views.functions.refresh(sample);
+        self.views.functions.is_open = self.views.functions.select(pid, tag, &name);
         self.show(View::Functions);
     }
 
@@ -250,32 +191,26 @@ impl State {
 
     /// Whether an action does anything now: the order of a list that is not shown cannot be changed, nor the interval of a replay.
     pub(crate) fn can(&self, action: Action) -> bool {
-        action.applies_to(self.view)
-            && match action {
-                Action::Travel(_) => self.overlay.is_none(),
-                Action::NextSort | Action::ReverseSort => {
-                    self.view != View::Functions || !self.functions.is_open
-                }
-                Action::Interval(_) => {
-                    self.shown.as_ref().is_some_and(|sample| sample.health.interval.is_some())
-                }
-                _ => true,
-            }
+        match action {
+            Action::Travel(_) if self.overlay.is_some() => false,
+            Action::Interval(_) => self.shown.as_ref().is_some_and(|sample| sample.health.interval.is_some()),
+            _ => !action.is_of_views() || self.views.get(self.view).offers(action),
+        }
     }
 
     /// Takes a key as a letter of the names of functions; `false` where keys are no letters now.
     fn type_key(&mut self, key: KeyEvent) -> bool {
-        if !self.functions.is_typing {
+        if !self.views.functions.is_typing {
             return false;
         }
         let is_control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
             // Ctrl-C and Ctrl-Z do what they do everywhere.
             _ if is_control => return false,
-            KeyCode::Char(letter) => self.functions.text.push(letter),
-            KeyCode::Backspace => drop(self.functions.text.pop()),
-            KeyCode::Enter => self.functions.is_typing = false,
-            KeyCode::Esc => self.functions.show_all(),
+            KeyCode::Char(letter) => self.views.functions.text.push(letter),
+            KeyCode::Backspace => drop(self.views.functions.text.pop()),
+            KeyCode::Enter => self.views.functions.is_typing = false,
+            KeyCode::Esc => self.views.functions.show_all(),
             // Moves in the list, for one, work beside the letters.
             _ => return false,
         }
@@ -284,7 +219,7 @@ impl State {
     }
 
     fn show(&mut self, view: View) {
-        self.functions.is_typing = false;
+        self.views.functions.is_typing = false;
         self.view = view;
         self.overlay = None;
     }
@@ -295,18 +230,12 @@ impl State {
             self.overlay_scroll = list::moved(self.overlay_scroll, motion, page).min(furthest);
             return;
         }
-        self.lines().go(motion);
+        self.views.get_mut(self.view).go(motion);
     }
 
     fn refresh(&mut self) {
         if let Some(sample) = &self.shown {
-            self.phases.refresh(sample);
-            self.cpus.refresh(sample);
-            self.stacks.refresh(sample);
-            self.functions.refresh(sample);
-            self.threads.refresh(sample);
-            self.energy.refresh(sample);
-            self.timeline.refresh(sample);
+            self.views.refresh(sample);
         }
     }
 }

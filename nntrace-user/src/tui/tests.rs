@@ -48,11 +48,12 @@ fn press(app: &mut App, keys: &str) {
 #[test]
 fn every_size_and_view_can_be_drawn() {
     let (snapshot, health) = sample::lossy();
-    let snapshot = sample::with_recent(sample::with_resources(snapshot), true);
+    let snapshot = sample::with_recent(sample::with_resources(sample::with_hand_overs(snapshot)), true);
     let mut app = app(snapshot, Health { ended: Some("over".to_owned()), ..health });
-    for keys in
-        ["1G", "2", "2G", "3G", "4G", "4\n", "5", "5G", "6G", "7", "7G[[[i", "7j[[oo", "4/x", "?", "d"]
-    {
+    for keys in [
+        "1G", "2", "2G", "3G", "4G", "4\n", "5", "5G", "6G", "7", "7G[[[i", "7j[[oo", "8", "8G", "4/x", "?",
+        "d",
+    ] {
         for key in keys.chars() {
             let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
             assert_eq!(app.on_key(code.into()), Flow::Continue);
@@ -69,17 +70,17 @@ fn every_size_and_view_can_be_drawn() {
 fn the_selected_row_stays_selected_when_rows_move() {
     let mut app = usual();
     press(&mut app, "jjj");
-    let before = app.state.phases.list.selected().copied();
+    let before = app.state.views.phases.list.selected().copied();
     assert!(before.is_some());
     press(&mut app, "s");
-    assert_eq!(app.state.phases.list.selected().copied(), before);
+    assert_eq!(app.state.views.phases.list.selected().copied(), before);
     press(&mut app, "S");
-    assert_eq!(app.state.phases.list.selected().copied(), before);
+    assert_eq!(app.state.views.phases.list.selected().copied(), before);
     let mut snapshot = sample::snapshot(1);
     snapshot.phases.reverse();
     snapshot.phases.retain(|row| (row.layer, row.phase) != (Layer::Driver, Phase::Preparation));
     app.update(snapshot, sample::health());
-    assert_eq!(app.state.phases.list.selected().copied(), before);
+    assert_eq!(app.state.views.phases.list.selected().copied(), before);
 }
 
 #[test]
@@ -142,13 +143,13 @@ fn escape_ends_the_filter_first() {
     let mut app = usual();
     let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
     press(&mut app, "4/fc");
-    let one = |app: &App| (app.state.functions.table.order.len(), app.state.view);
+    let one = |app: &App| (app.state.views.functions.table.order.len(), app.state.view);
     assert_eq!(one(&app), (1, View::Functions), "letters go to the filter");
     // Backspace takes letters back, and movements are movements.
     for code in [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Char('q'), KeyCode::Down] {
         assert_eq!(app.on_key(code.into()), Flow::Continue);
     }
-    assert_eq!(app.state.functions.text, "q");
+    assert_eq!(app.state.views.functions.text, "q");
     assert_eq!(app.on_key(escape), Flow::Continue);
     assert_eq!(one(&app), (usual().state.shown.unwrap().snapshot.functions.len(), View::Functions));
     assert_eq!(app.on_key(escape), Flow::Quit);
@@ -163,9 +164,9 @@ fn enter_leads_from_a_phase_and_a_stack_to_their_functions() {
         press(&mut app, keys);
         assert_eq!(app.on_key(KeyCode::Enter.into()), Flow::Continue);
         assert_eq!(app.state.view, View::Functions);
-        let of = app.state.functions.of.unwrap();
+        let of = app.state.views.functions.of.unwrap();
         assert_eq!((of.pid, of.layer.name()), (1234, expected), "{keys}");
-        assert_eq!(app.state.functions.table.order.len(), 5, "its operators");
+        assert_eq!(app.state.views.functions.table.order.len(), 5, "its operators");
     }
 }
 
@@ -186,15 +187,15 @@ fn enter_opens_a_function_and_escape_closes_it() {
     // The filter, and the way from a phase, lead to the list.
     enter(&mut app);
     press(&mut app, "/");
-    assert!(!app.state.functions.is_open);
+    assert!(!app.state.views.functions.is_open);
     assert_eq!(app.on_key(KeyCode::Esc.into()), Flow::Continue);
     enter(&mut app);
     enter(&mut app);
-    assert!(!app.state.functions.is_open, "again closes it");
+    assert!(!app.state.views.functions.is_open, "again closes it");
     enter(&mut app);
     press(&mut app, "1");
     enter(&mut app);
-    assert_eq!((app.state.view, app.state.functions.is_open), (View::Functions, false));
+    assert_eq!((app.state.view, app.state.views.functions.is_open), (View::Functions, false));
 }
 
 #[test]
@@ -239,7 +240,7 @@ fn the_time_of_the_last_interval_is_what_was_added() {
     press(&mut app, " ");
     assert_eq!(app.state.shown.as_ref().unwrap().added.functions.iter().sum::<u64>(), 70);
     press(&mut app, "4s");
-    assert_eq!(app.state.functions.table.order[0], 3, "sorted by it");
+    assert_eq!(app.state.views.functions.table.order[0], 3, "sorted by it");
 }
 
 #[test]

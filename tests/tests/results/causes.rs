@@ -82,7 +82,8 @@ fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
     let split = snapshot.hand_over_split.as_ref().context("no hand-overs")?;
     let [pair] = &split.pairs[..] else { bail!("not one kind of job: {split:?}") };
     assert_eq!((pair.count, pair.name.as_deref(), split.hb_violations), (jobs, Some("convert_image"), 0));
-    let [propagation, setup, head, execution, ..] = pair.parts().map(|part| part.map(|part| part.sum_ns));
+    let [propagation, setup, head, execution, ..] =
+        pair.parts().map(|(_, part)| part.map(|part| part.sum_ns));
     assert_eq!((setup, propagation), (Some(0), head));
     let functions = snapshot.functions.iter().filter(|row| row.name == "convert_image");
     assert_eq!(execution, Some(functions.map(|row| u128::from(row.total_ns)).sum()));

@@ -56,7 +56,7 @@ fn only(split: &HandOverSplit) -> &HandOverPair {
 
 /// Sums of propagation, setup, head, execution, tail and latency, ns.
 fn sums(pair: &HandOverPair) -> [Option<u128>; 6] {
-    pair.parts().map(|part| part.map(|part| part.sum_ns))
+    pair.parts().map(|(_, part)| part.map(|part| part.sum_ns))
 }
 
 /// A call from a thread of the application that a driver's thread serves: begin of the client, of the server and of the work, end

@@ -1,8 +1,10 @@
 //! Made-up results with numbers as a board would give them.
 
+mod hand_overs;
 mod recent;
 mod resources;
 
+pub(crate) use hand_overs::with_hand_overs;
 pub(crate) use recent::with_recent;
 pub(crate) use resources::with_resources;
 

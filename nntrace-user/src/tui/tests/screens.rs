@@ -5,7 +5,9 @@ use ratatui::crossterm::event::KeyCode;
 
 use super::{app, press, sample, screen, usual};
 use crate::report::device_usage;
-use crate::report::snapshot::{FramePart, LanguageModelRow, Snapshot, StackFrame, UnfinishedRow, Window};
+use crate::report::snapshot::{
+    FramePart, HandOverSplit, LanguageModelRow, Snapshot, SourceKind, StackFrame, UnfinishedRow, Window,
+};
 use crate::tui::{App, Health, Theme};
 
 /// Draws a view in a small, a usual and a large terminal.
@@ -32,6 +34,34 @@ fn stacks() {
     let mut app = usual();
     press(&mut app, "3jj");
     in_each_size(&mut app, "stacks");
+}
+
+#[test]
+fn hand_overs() {
+    let mut app = app(sample::with_hand_overs(sample::snapshot(1)), sample::health());
+    press(&mut app, "8");
+    in_each_size(&mut app, "hand_overs");
+    press(&mut app, "sssj");
+    insta::assert_snapshot!("hand_overs_by_p95", screen(&mut app, 80, 24));
+    press(&mut app, "ssSG");
+    insta::assert_snapshot!("hand_overs_in_another_order", screen(&mut app, 100, 24));
+}
+
+#[test]
+fn without_hand_overs() {
+    let mut app = usual();
+    press(&mut app, "8");
+    assert!(screen(&mut app, 80, 24).to_string().contains("start with --handoff"));
+    let split = |kind| {
+        let mut snapshot = sample::snapshot(1);
+        snapshot.hand_over_split = Some(HandOverSplit::default());
+        snapshot.source.kind = kind;
+        let mut app = super::app(snapshot, sample::health());
+        press(&mut app, "8");
+        screen(&mut app, 80, 24).to_string()
+    };
+    assert!(split(SourceKind::Live).contains("waiting for work that one thread hands to another"));
+    assert!(split(SourceKind::Replay).contains("no work was handed over"));
 }
 
 #[test]

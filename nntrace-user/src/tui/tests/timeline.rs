@@ -22,7 +22,7 @@ fn key(app: &mut App, code: KeyCode) {
 /// Name, begin and end (ms before the end of the window) of the section at the cursor.
 fn picked(app: &App) -> Option<(String, u64, u64)> {
     let recent = app.state.shown.as_ref()?.snapshot.recent.as_deref()?;
-    let section: &RecentSectionRow = app.state.timeline.picked(recent)?;
+    let section: &RecentSectionRow = app.state.views.timeline.picked(recent)?;
     let before = |at: u64| (recent.until_ns - at) / MS;
     Some((recent.name(section).to_owned(), before(section.begin_ns), before(section.end_ns)))
 }
@@ -30,7 +30,7 @@ fn picked(app: &App) -> Option<(String, u64, u64)> {
 /// The first and the last instant on the screen, ms before the end of the window.
 fn on_screen(app: &App) -> (u64, u64) {
     let recent = app.state.shown.as_ref().unwrap().snapshot.recent.as_deref().unwrap();
-    let shown = app.state.timeline.shown(recent);
+    let shown = app.state.views.timeline.shown(recent);
     ((recent.until_ns - shown.begin) / MS, (recent.until_ns - shown.end()) / MS)
 }
 
@@ -127,8 +127,8 @@ fn a_zoom_keeps_the_cursor_in_its_place() {
     screen(&mut app, 120, 40);
     let place = |app: &App| {
         let recent = app.state.shown.as_ref().unwrap().snapshot.recent.as_deref().unwrap();
-        let shown = app.state.timeline.shown(recent);
-        (app.state.timeline.cursor.unwrap() - shown.begin) as f64 / shown.length as f64
+        let shown = app.state.views.timeline.shown(recent);
+        (app.state.views.timeline.cursor.unwrap() - shown.begin) as f64 / shown.length as f64
     };
     let before = place(&app);
     press(&mut app, "iiiii");
@@ -149,7 +149,7 @@ fn enter_leads_to_the_function_of_the_section() {
     press(&mut app, "j[[[[");
     assert_eq!(picked(&app).unwrap().0, "Conv2D block1/conv1");
     key(&mut app, KeyCode::Enter);
-    let functions = &app.state.functions;
+    let functions = &app.state.views.functions;
     let row = functions.table.selected().unwrap();
     assert_eq!((app.state.view, functions.is_open), (View::Functions, true));
     assert_eq!(app.state.shown.as_ref().unwrap().snapshot.functions[row].name, "Conv2D block1/conv1");
@@ -157,7 +157,7 @@ fn enter_leads_to_the_function_of_the_section() {
     press(&mut app, "7[");
     assert_eq!(picked(&app).unwrap().0, "model");
     key(&mut app, KeyCode::Enter);
-    assert_eq!((app.state.view, app.state.functions.is_open), (View::Functions, false));
+    assert_eq!((app.state.view, app.state.views.functions.is_open), (View::Functions, false));
 }
 
 #[test]
