@@ -167,8 +167,22 @@ impl Phase {
 ///
 /// The eighth bit is free for the users of a tag (see [`crate::stack`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(from = "(Layer, Phase)", into = "(Layer, Phase)"))]
 #[repr(transparent)]
 pub struct Tag(u8);
+
+impl From<(Layer, Phase)> for Tag {
+    fn from((layer, phase): (Layer, Phase)) -> Self {
+        Self::new(layer, phase)
+    }
+}
+
+impl From<Tag> for (Layer, Phase) {
+    fn from(tag: Tag) -> Self {
+        (tag.layer(), tag.phase())
+    }
+}
 
 impl Tag {
     /// Number of tags: every value of [`Tag::index`] is below.

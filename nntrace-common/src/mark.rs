@@ -135,6 +135,7 @@ pub fn kind<T: Text + ?Sized>(text: &T) -> Option<Kind> {
 
 /// Prefix of a begin's tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Prefix {
     /// Nothing.

@@ -22,6 +22,7 @@ pub mod driver_calls;
 pub mod energy_model;
 pub mod engine_probes;
 pub mod engines;
+pub mod examinations;
 pub mod express;
 mod frequency_limits;
 pub mod hooks;

@@ -33,8 +33,9 @@ const FLOORS: [(&str, &[&str]); 14] = [
 ];
 
 /// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
-/// `pub use` as one. What has to grow the interface says so here: the last was what the live view shows, for the command to write.
-const PUBLIC_ITEMS: usize = 916;
+/// `pub use` as one. What has to grow the interface says so here: the last were the functions that
+/// start the parsing of files without privileges.
+const PUBLIC_ITEMS: usize = 920;
 
 /// Lines that a file of Rust has at most.
 const LONGEST_FILE: usize = 500;

@@ -16,15 +16,16 @@ use nntrace_common::calls::{
 };
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
+pub(in crate::live) use self::functions::{Named, Soname};
 pub use self::spec::CallSpec;
 use self::{
     functions::{Found, Function},
     spec::LibraryName,
 };
 use super::{
-    engines::examination::{handler_entry, with_library},
+    engines::examination::handler_entry,
     kernel::{Kernel, calls::CallPlaces},
-    target::{ElfErrorReason, Object, ObjectId, PinnedFile, Processes},
+    target::{ElfErrorReason, Object, ObjectId, PinnedFile, Processes, examiner},
 };
 use crate::model::{
     Model,
@@ -129,9 +130,8 @@ impl CallProbes {
         wanted.is_mapped = true;
         let file = object.display_path.display();
         let found = object.pin().map_err(ElfErrorReason::from).and_then(|pinned| {
-            let symbol = &wanted.spec.symbol;
-            let found = with_library(&pinned, |library| functions::named(library.image(), symbol))?;
-            Ok((found, pinned))
+            let named = Named { symbol: wanted.spec.symbol.clone() };
+            Ok((examiner::examine(&pinned, &named)?, pinned))
         });
         let (Found { functions, notes }, pinned) = match found {
             Ok(found) => found,
@@ -170,7 +170,7 @@ impl CallProbes {
         let places = CallPlaces { number, entry: *entry, returns: returns.clone(), jumps: jumps.clone() };
         kernel.attach_call(pinned, &places).map_err(|error| error.to_string())?;
         log::info!("calls of {name} in {file} are recorded: offset {entry:#x}, {} returns", returns.len());
-        if let Some(remark) = function.remark {
+        if let Some(remark) = &function.remark {
             self.notes
                 .push(format!("calls of {name} in {file} may seem to be left, and to end late: {remark}"));
         }
@@ -266,7 +266,7 @@ fn captured(item: CallItem, word: u64, ended: CallEnd, data: &[u8]) -> Captured<
 
 /// Returns the name by which other files refer to a file.
 fn soname(object: &Object) -> Option<String> {
-    with_library(&object.pin().ok()?, |library| library.image().soname().map(str::to_owned)).ok().flatten()
+    examiner::examine(&object.pin().ok()?, &Soname).ok().flatten()
 }
 
 /// Probes the function of a C++ runtime in this file that each handler of exceptions calls first.

@@ -11,6 +11,7 @@
 //! - `elf`, `signature`, `layout`, `symbols`, `search`: the functions to probe, where they are, and what their
 //!   arguments are; and the message if there are none. `points`: the instructions to probe; `jumps`: whether one
 //!   function leads to another. `pairs`: functions that are of use only together. `exports`: other symbols.
+//! - `examiner`: parsing of files, in this process or in one without privileges.
 //! - `pages`: literals that a probe can read only once they are in memory.
 //! - `loader`: the function of the dynamic loader that is called when libraries are mapped.
 //! - `command`, `launch`, `held`: starting a command that waits until the probes are in place. `preloading`: whether a library
@@ -20,6 +21,8 @@ mod argument_layout;
 mod begin_end_pairs;
 mod command_lookup;
 mod elf;
+mod elf_error;
+pub(in crate::live) mod examiner;
 mod exports;
 mod function_search;
 mod held_command;
@@ -44,9 +47,11 @@ mod tail_calls;
 pub(crate) use argument_layout::Role;
 pub use argument_layout::{Layout, SymbolSpec};
 pub(crate) use begin_end_pairs::{kind, kind_of, take_unpaired};
-pub(in crate::live) use command_lookup::has_interpreter;
-pub(in crate::live) use elf::{ElfErrorReason, check_identity, with_file};
+pub(in crate::live) use command_lookup::{Interpreter, has_interpreter};
+pub(in crate::live) use elf::{EntryOffset, PointsAt, check_identity};
 pub(crate) use elf::{entry_offset, probe_points};
+pub(in crate::live) use elf_error::ElfErrorReason;
+pub(in crate::live) use exports::Export;
 pub(crate) use exports::exports;
 pub(crate) use function_search::{LaneFunction, MarkFunction, SearchReport};
 pub(crate) use held_command::HeldEvent;
@@ -59,7 +64,7 @@ pub use pidfd::PidFd;
 pub(crate) use pinned_file::PinnedFile;
 pub(in crate::live) use pinned_file::{Content, content, present_name};
 pub(crate) use prefault::touch_literals;
-pub(in crate::live) use preloading::obstacle as obstacle_to_preloading;
+pub(in crate::live) use preloading::{Obstacle, obstacle as obstacle_to_preloading};
 #[cfg(test)]
 pub(crate) use probe_points::ProbePoints;
 pub(in crate::live) use probe_points::{PAGE, is_emulated_on_arm64, is_emulated_on_x86_64};
@@ -67,6 +72,6 @@ pub(crate) use proc_maps::{executable, own_writable};
 pub(crate) use process::ProcessError;
 pub use process::{Process, Processes};
 pub(in crate::live) use process_files::mapped;
-pub(in crate::live) use symbols::LanePoint;
 pub use symbols::search_file;
+pub(in crate::live) use symbols::{LanePoint, MarkFunctions, SimilarFunctions};
 pub(in crate::live) use tail_calls::{arm64_target, is_indirect_on_arm64};

@@ -27,7 +27,7 @@ fn run(options: &[&str], threads: u64) -> Result<(Run, TableUse)> {
 
 #[test]
 fn thousands_of_threads_at_once_are_all_counted() -> Result<()> {
-    let Some(_live) = live::enter_shared()? else { return Ok(()) };
+    let Some(_live) = live::enter()? else { return Ok(()) };
     let (Run { snapshot, .. }, table) = run(&["--map-memory", "32M"], THREADS)?;
     let pid = *snapshot.pids().first().context("no process has results")?;
     assert_eq!(snapshot.counts(pid), [("LR_PE".to_owned(), THREADS)].into());

@@ -3,6 +3,7 @@
 mod arguments;
 mod blocked_output;
 mod doctor;
+mod file_examiner;
 mod memory;
 mod ordinary_user;
 mod result_files;

@@ -24,7 +24,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use clap::CommandFactory as _;
 use nix::{libc, unistd::Uid};
-use nntrace_user::{caller, report::terminal_text::Text};
+use nntrace_user::{caller, live::examinations::serve_if_asked, report::terminal_text::Text};
 
 use crate::{
     arguments::{Action, Cli, FreshRun},
@@ -41,6 +41,10 @@ const USAGE: u8 = 2;
 const PACK: &str = "nnpack";
 
 fn main() -> ExitCode {
+    if let Some(served) = serve_if_asked() {
+        // The process that asked was sent the reason.
+        return if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let words: Vec<OsString> = std::env::args_os().collect();
     let mut cli = match command_line::parse(&words) {
         Ok(cli) => cli,

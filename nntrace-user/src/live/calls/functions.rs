@@ -1,13 +1,20 @@
 //! Functions of a file by name, and the places where their calls begin and end.
 
+use serde::{Deserialize, Serialize};
+
 use crate::live::{
     demangling,
     engines::{
         bounds::FunctionBounds,
         code::{self, Shape, TailJumps},
         demangled_names::SymbolName,
+        examination::with_image,
         image::{Image, Machine},
         resolve::stubs,
+    },
+    target::{
+        ElfErrorReason,
+        examiner::{Examination, Folders},
     },
 };
 
@@ -15,8 +22,8 @@ use crate::live::{
 const MOST_FUNCTIONS: usize = 64;
 
 /// Function whose calls can be recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::live) struct Function {
     /// Name, demangled.
     pub(super) name: String,
     /// Architecture.
@@ -30,16 +37,46 @@ pub(super) struct Function {
     /// Offsets of the jumps to other functions by which it ends whenever it reaches them.
     pub(super) jumps: Vec<u64>,
     /// Remark on calls whose end or arguments are not seen as they are.
-    pub(super) remark: Option<&'static str>,
+    pub(super) remark: Option<String>,
 }
 
 /// Functions of one name in a file.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::live) struct Found {
     /// Functions, by address.
     pub(super) functions: Vec<Function>,
     /// Remarks on those that cannot be probed.
     pub(super) notes: Vec<String>,
+}
+
+/// Search for the functions of a name.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct Named {
+    pub(super) symbol: String,
+}
+
+impl Examination for Named {
+    type Findings = Found;
+
+    const NAME: &'static str = "functions by name";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<Found, ElfErrorReason> {
+        with_image(bytes, |_, image| named(image, &self.symbol))
+    }
+}
+
+/// Search for the name by which other files refer to a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct Soname;
+
+impl Examination for Soname {
+    type Findings = Option<String>;
+
+    const NAME: &'static str = "soname";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<Option<String>, ElfErrorReason> {
+        with_image(bytes, |_, image| image.soname().map(str::to_owned))
+    }
 }
 
 /// Finds the functions of a name: that of the symbol, or the demangled one with its arguments or without.
@@ -119,7 +156,7 @@ fn function<'image, 'data>(
         pushed: u32::try_from(entry.sp_offset).map_err(|error| error.to_string())?,
         returns: returns.into_iter().filter_map(offset).collect(),
         jumps: jumps.into_iter().filter_map(offset).collect(),
-        remark,
+        remark: remark.map(str::to_owned),
     })
 }
 

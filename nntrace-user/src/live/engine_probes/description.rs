@@ -102,7 +102,7 @@ pub(super) fn named(name: &str) -> (u64, String) {
 
 /// Returns the way to a name as the programs take it.
 fn recipe(recipe: &NameRecipe) -> Result<engine::NameRecipe, String> {
-    let mut chain = recipe.chain[..usize::from(recipe.length)].to_vec();
+    let mut chain: Vec<i32> = recipe.chain.into_iter().take(recipe.length.into()).collect();
     let form = match recipe.form {
         NameForm::CString => engine::NameForm::CString,
         // Its first word is a pointer to the text, wherever that is.

@@ -1,5 +1,9 @@
 //! The engine maps of a run: those that are compiled in, and the user's.
 
+use std::{cell::RefCell, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 use super::engine_map::{self, EngineMap, MapError};
 use crate::model::near_names::did_you_mean;
 
@@ -27,9 +31,46 @@ const FEW: usize = 3;
 /// Engines that a run looks for.
 #[derive(Clone, Debug)]
 pub(in crate::live) struct Catalog {
-    maps: Vec<EngineMap>,
+    maps: Arc<Vec<EngineMap>>,
     /// Names of engines that are left to ITT in part.
     left_to_itt: Vec<String>,
+    /// Changes since what is compiled in, in order.
+    changes: Vec<Change>,
+}
+
+/// Change of a catalog that held what is compiled in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Change {
+    /// The engines of a map file, by its path and text, were added.
+    Add(String, String),
+    /// The engines of these names were kept.
+    Keep(Vec<String>),
+    /// Parts that engines also report through ITT were left out.
+    LeaveToItt,
+}
+
+/// A catalog is sent as its changes.
+impl Serialize for Catalog {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.changes.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Catalog {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        thread_local! {
+            /// The one that came before: it is the same for all files of a run, unless it has changed just now.
+            static LAST: RefCell<Option<Catalog>> = const { RefCell::new(None) };
+        }
+        let changes = Vec::<Change>::deserialize(deserializer)?;
+        LAST.with_borrow_mut(|last| match last {
+            Some(last) if last.changes == changes => Ok(last.clone()),
+            _ => {
+                let catalog = Self::changed_by(changes).map_err(de::Error::custom)?;
+                Ok(last.insert(catalog).clone())
+            }
+        })
+    }
 }
 
 /// Name of an engine that no map has.
@@ -50,14 +91,29 @@ impl Catalog {
     /// Returns the maps that are compiled in.
     pub(in crate::live) fn compiled_in() -> Self {
         let maps = COMPILED_IN.iter().flat_map(|(path, text)| engine_map::parse(path, text).0);
-        Self { maps: maps.collect(), left_to_itt: Vec::new() }
+        Self { maps: Arc::new(maps.collect()), left_to_itt: Vec::new(), changes: Vec::new() }
+    }
+
+    fn changed_by(changes: Vec<Change>) -> Result<Self, UnknownEngine> {
+        let mut catalog = Self::compiled_in();
+        for change in changes {
+            match change {
+                // Errors were reported when the file was read.
+                Change::Add(path, text) => drop(catalog.add(&path, &text)),
+                Change::Keep(names) => catalog.keep(&names)?,
+                Change::LeaveToItt => catalog.leave_to_itt(),
+            }
+        }
+        Ok(catalog)
     }
 
     /// Adds the engines of a map file, in the place of those that have the same names; returns what is wrong with it.
     pub(in crate::live) fn add(&mut self, path: &str, text: &str) -> Vec<MapError> {
         let (maps, errors) = engine_map::parse(path, text);
-        self.maps.retain(|known| maps.iter().all(|map| map.name != known.name));
-        self.maps.extend(maps);
+        let known = Arc::make_mut(&mut self.maps);
+        known.retain(|known| maps.iter().all(|map| map.name != known.name));
+        known.extend(maps);
+        self.changes.push(Change::Add(path.to_owned(), text.to_owned()));
         errors
     }
 
@@ -69,14 +125,19 @@ impl Catalog {
         if let Some(name) = names.iter().find(|&name| self.maps.iter().all(|map| map.name != *name)) {
             return Err(UnknownEngine { name: name.clone(), known: self.names() });
         }
-        self.maps.retain(|map| names.contains(&map.name));
+        Arc::make_mut(&mut self.maps).retain(|map| names.contains(&map.name));
+        self.changes.push(Change::Keep(names.to_vec()));
         Ok(())
     }
 
     /// Leaves out what engines show by ITT as well.
     pub(in crate::live) fn leave_to_itt(&mut self) {
-        let left = self.maps.extract_if(.., |map| map.shows_itt);
+        let left = Arc::make_mut(&mut self.maps).extract_if(.., |map| map.shows_itt);
         self.left_to_itt.extend(left.map(|map| map.name));
+        // This is called for each process that uses ITT.
+        if self.changes.last() != Some(&Change::LeaveToItt) {
+            self.changes.push(Change::LeaveToItt);
+        }
     }
 
     /// Whether parts of an engine are left to ITT.
@@ -87,7 +148,7 @@ impl Catalog {
     /// Returns the names of the engines, each once.
     pub(in crate::live) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for map in &self.maps {
+        for map in self.maps.iter() {
             if !names.contains(&map.name) {
                 names.push(map.name.clone());
             }
@@ -123,6 +184,7 @@ mod tests {
     fn what_is_left_to_itt_is_a_part_of_an_engine() {
         let mut catalog = Catalog::compiled_in();
         let (names, parts) = (catalog.names(), catalog.maps().len());
+        catalog.leave_to_itt();
         catalog.leave_to_itt();
         assert_eq!(catalog.names(), names);
         assert_eq!(catalog.maps().len(), parts - 1, "the plugin of OpenVINO");
@@ -169,6 +231,23 @@ mod tests {
         let own: Vec<_> = catalog.maps().iter().filter(|map| map.name == "ncnn").collect();
         assert_eq!((own.len(), own[0].line.to_string().as_str()), (1, "mine.toml:2"));
         assert_eq!(catalog.names().len(), before.len());
+    }
+
+    #[test]
+    fn what_is_sent_is_the_same_catalog() {
+        let mut catalog = Catalog::compiled_in();
+        catalog.add("mine.toml", MINE);
+        for names in [&["ncnn", "openvino"][..], &["openvino"], &[]] {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            catalog.keep(&names).unwrap();
+            catalog.leave_to_itt();
+            let sent = serde_json::to_string(&catalog).unwrap();
+            for _ in 0..2 {
+                let received: Catalog = serde_json::from_str(&sent).unwrap();
+                assert_eq!(format!("{received:?}"), format!("{catalog:?}"));
+            }
+        }
+        assert!(serde_json::from_str::<Catalog>(r#"[{"Keep":["unknown"]}]"#).is_err());
     }
 
     #[test]

@@ -175,11 +175,12 @@ impl Survey {
     }
 
     fn examine(&mut self, file: io::Result<PinnedFile>, shown: &Path, maps: &EngineMaps) {
-        let examined = |file: PinnedFile| examine(&file, &maps.0, Level::Op, false);
+        let examined = |file: PinnedFile| Ok((examine(&file, &maps.0, Level::Op, false)?, file));
         match file.map_err(ElfErrorReason::from).and_then(examined) {
-            Ok(engines) => {
+            Ok((engines, file)) => {
                 self.examined += 1;
-                self.engines.extend(engines.into_iter().map(|engine| FoundEngine::of(engine, shown)));
+                let found = |engine| FoundEngine::of(engine, shown, file.name());
+                self.engines.extend(engines.into_iter().map(found));
             }
             Err(error) => {
                 self.failed.push(FailedFile { file: shown.to_owned(), reason: error.to_string() });
@@ -189,10 +190,10 @@ impl Survey {
 }
 
 impl FoundEngine {
-    fn of(resolved: Resolved, shown: &Path) -> Self {
+    fn of(resolved: Resolved, shown: &Path, path: &Path) -> Self {
         Self {
             file: shown.to_owned(),
-            path: resolved.file,
+            path: path.to_owned(),
             build_id: resolved.build_id,
             engine: resolved.engine,
             parts: resolved.parts,

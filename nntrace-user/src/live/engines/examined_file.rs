@@ -1,6 +1,6 @@
 //! File under examination: what is costly to find in it is found once, when it is needed.
 
-use std::{cell::OnceCell, path::Path};
+use std::cell::OnceCell;
 
 use memchr::memmem;
 
@@ -10,17 +10,15 @@ use super::{
     image::Image,
     rtti::Rtti,
 };
-use crate::live::demangling;
-
-/// Folders above a file in which its version is looked for.
-const LEVELS: usize = 4;
-/// Names of a folder that are compared at most.
-const MOST_NAMES: usize = 4096;
+use crate::live::{
+    demangling,
+    target::examiner::{Folders, LEVELS},
+};
 
 /// File under examination.
 pub(in crate::live) struct Library<'image, 'data> {
-    /// Path by which we open it.
-    path: &'image Path,
+    file_name: &'image str,
+    folders: &'image dyn Folders,
     /// Its content.
     data: &'data [u8],
     image: &'image Image<'data>,
@@ -28,14 +26,14 @@ pub(in crate::live) struct Library<'image, 'data> {
 }
 
 impl<'image, 'data> Library<'image, 'data> {
-    /// Begins the examination of a file with this content, which `image` was parsed from.
-    pub(in crate::live) fn new(path: &'image Path, data: &'data [u8], image: &'image Image<'data>) -> Self {
-        Self { path, data, image, rtti: OnceCell::new() }
-    }
-
-    /// Returns the path at which it was found.
-    pub(in crate::live) fn path(&self) -> &'image Path {
-        self.path
+    /// Begins the examination of a file with this name and content, which `image` was parsed from.
+    pub(in crate::live) fn new(
+        file_name: &'image str,
+        folders: &'image dyn Folders,
+        data: &'data [u8],
+        image: &'image Image<'data>,
+    ) -> Self {
+        Self { file_name, folders, data, image, rtti: OnceCell::new() }
     }
 
     /// Returns its image.
@@ -45,7 +43,7 @@ impl<'image, 'data> Library<'image, 'data> {
 
     /// Returns the file's name.
     pub(super) fn file_name(&self) -> &str {
-        self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+        self.file_name
     }
 
     /// Returns the index of its classes.
@@ -76,11 +74,9 @@ impl<'image, 'data> Library<'image, 'data> {
 
     /// Returns the version in the name of something beside the file, or beside a folder that it is in.
     fn version_beside(&self, affixes: &Affixes) -> Option<Version> {
-        self.path.ancestors().skip(1).take(LEVELS).find_map(|folder| {
-            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            let entries = std::fs::read_dir(folder).ok()?.take(MOST_NAMES);
-            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-            let versions: Vec<Version> = names.filter_map(|name| affixes.version_in(&name)).collect();
+        (0..LEVELS).find_map(|level| {
+            let names = self.folders.names(level);
+            let versions: Vec<Version> = names.iter().filter_map(|name| affixes.version_in(name)).collect();
             // Several versions side by side tell nothing of this file.
             let (first, others) = versions.split_first()?;
             others.iter().all(|other| other == first).then(|| first.clone())

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _, SectionTable};
 use object::{LittleEndian, elf};
+use serde::{Deserialize, Serialize};
 
 use self::dynamic::Dynamic;
 use self::relocations::Relocations;
@@ -37,7 +38,7 @@ const MOST_OCCURRENCES: usize = 64;
 const LONGEST_TEXT: usize = 1 << 16;
 
 /// Architecture that a file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) enum Machine {
     X86_64,
     Arm64,

@@ -5,15 +5,16 @@
 use std::{fmt, sync::Arc};
 
 use nntrace_common::{layer::Tag, mark::Prefix};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Offsets of a name at most: pointers that are followed, the field at their end included.
 pub(in crate::live) const LONGEST_CHAIN: usize = 4;
 
 /// Line of an engine map, for messages.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(in crate::live) struct MapLine {
     /// Path of the map; of a map that is compiled in, its path in the sources.
+    #[serde(with = "shared_text")]
     pub(in crate::live) map: Arc<str>,
     /// Line, from 1.
     pub(in crate::live) line: u32,
@@ -25,8 +26,23 @@ impl fmt::Display for MapLine {
     }
 }
 
+/// A shared text as its letters.
+mod shared_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(deserializer).map(Arc::from)
+    }
+}
+
 /// Remark on something that is not probed, or not as the map wants it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) struct Note {
     /// Entry of the map that it concerns.
     pub(in crate::live) at: MapLine,
@@ -43,7 +59,7 @@ impl fmt::Display for Note {
 }
 
 /// Level of detail, from the cheapest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::live) enum Level {
     /// Loading of models, whole runs: a handful of functions.
@@ -54,7 +70,7 @@ pub(in crate::live) enum Level {
 }
 
 /// Kind of a probe: what one call of its function is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) enum Kind {
     /// A section from the begin of the call to its end.
     #[default]
@@ -76,7 +92,7 @@ pub(in crate::live) enum Kind {
 }
 
 /// End of a call: how it is seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) enum End {
     /// By probes at these file offsets, the function's return instructions.
     Returns(Vec<u64>),
@@ -91,7 +107,7 @@ pub(in crate::live) enum End {
 }
 
 /// Form of a name in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::live) enum NameForm {
     /// A `char *` to text that ends by a NUL.
@@ -114,7 +130,7 @@ pub(in crate::live) enum NameForm {
 /// The chain leads from the argument to a field. Each offset but the last one is that of a pointer to follow; the last
 /// one is that of the field, which has the recipe's form. With `[8, 40]` the field is at `*(argument + 8) + 40`. An
 /// empty chain means the argument itself: the pointer of a C string, the number of an enum, the address of others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) struct NameRecipe {
     /// Argument register of the machine, from 0; `sret` is applied already. For an argument that is not in a register,
     /// [`IN_MEMORY`](nntrace_common::engine::IN_MEMORY).
@@ -134,7 +150,7 @@ pub(in crate::live) struct NameRecipe {
 }
 
 /// Function that may be hooked: the words that lead to it can be replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) struct Hook {
     /// Address of the function's first instruction, as linked.
     pub(in crate::live) address: u64,
@@ -143,7 +159,7 @@ pub(in crate::live) struct Hook {
 }
 
 /// Probe of one function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) struct EngineProbe {
     /// Function as people know it: its demangled name, or its class and slot.
     pub(in crate::live) function: String,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     catalog::Catalog,
     engine_map::{ClassName, EngineMap, Evidence},
@@ -21,7 +23,7 @@ pub(in crate::live) struct Recognized<'catalog> {
 }
 
 /// How sure an engine is recognized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::live) enum Sureness {
     /// By names that others could have as well: patterns.
     Likely,

@@ -5,9 +5,10 @@ mod ends;
 mod hooks;
 pub(in crate::live) mod stubs;
 
-use std::{collections::HashSet, fmt::Write as _, path::PathBuf};
+use std::{collections::HashSet, fmt::Write as _};
 
 use nntrace_common::engine::IN_MEMORY;
+use serde::{Deserialize, Serialize};
 
 use super::{
     bounds::FunctionBounds,
@@ -27,7 +28,7 @@ const MOST_PROBES: usize = 16_384;
 const NAMED: usize = 3;
 
 /// Engine in a file, ready to be probed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::live) struct Resolved {
     /// Name of the engine.
     pub(in crate::live) engine: String,
@@ -39,8 +40,6 @@ pub(in crate::live) struct Resolved {
     pub(in crate::live) sureness: Sureness,
     /// Whether all of these parts are tested on the real engine.
     pub(in crate::live) is_tested: bool,
-    /// The file, by the path by which we open it.
-    pub(in crate::live) file: PathBuf,
     /// Build id of the file in hexadecimal digits, if it has one.
     pub(in crate::live) build_id: Option<String>,
     /// Version, if it is known.
@@ -71,7 +70,6 @@ pub(in crate::live) fn resolve(
                 signs: Vec::new(),
                 sureness: Sureness::Likely,
                 is_tested: true,
-                file: library.path().to_owned(),
                 build_id: library.image().build_id().map(hexadecimal),
                 version: None,
                 probes: Vec::new(),

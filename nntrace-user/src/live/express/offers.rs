@@ -256,9 +256,9 @@ impl File {
     ) -> Result<Self, String> {
         let LaneFunction { path, offset, semaphore, .. } = function;
         let at = |offset| LaneInstruction { offset, semaphore: *semaphore };
-        let guard = (!is_alone).then(|| raise_semaphore(pid, path, at(offset + GUARD_AT)));
+        let guard = (!is_alone).then(|| raise_semaphore(pid, path, at(offset.saturating_add(GUARD_AT))));
         let guard = guard.transpose().map_err(|error| error.to_string())?;
-        let at = at(offset + OFFER_AT);
+        let at = at(offset.saturating_add(OFFER_AT));
         let offers = match kernel {
             Some(kernel) => kernel.take_offers(Some(pid), path, at),
             None => raise_semaphore(pid, path, at),
@@ -286,8 +286,10 @@ pub(in crate::live) fn take_everywhere(
     if found.lanes.is_empty() {
         return Err(refused("it has no function that offers lanes".to_owned()));
     }
-    let instruction =
-        |point: &LanePoint| LaneInstruction { offset: point.offset + OFFER_AT, semaphore: point.semaphore };
+    let instruction = |point: &LanePoint| LaneInstruction {
+        offset: point.offset.saturating_add(OFFER_AT),
+        semaphore: point.semaphore,
+    };
     found.lanes.iter().map(|point| kernel.take_offers(None, library, instruction(point))).collect()
 }
 

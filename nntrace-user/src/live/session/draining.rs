@@ -13,6 +13,7 @@ use crate::{
         kernel::Kernel,
         kernel_comparison::Verifier,
         ring_drain::{Rings, Unordered},
+        target::examiner,
     },
     model::Model,
 };
@@ -30,6 +31,7 @@ impl Session {
         self.offers.review();
         self.kernel.drain_log();
         self.kernel.sample_statistics();
+        examiner::end_if_idle();
     }
 
     /// Detaches the probes on files that have been written to, or that somebody waits to write to, with a note.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use nntrace_common::nested_functions::FunctionKind;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Name of the function that libraries write marks with.
@@ -16,7 +17,7 @@ pub(crate) const SECTION_FUNCTIONS: [(FunctionKind, &str, &str); 2] = [
 ];
 
 /// Role of a mark function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// Writes a mark, whose kind is given by its text.
     #[default]
@@ -28,7 +29,7 @@ pub(crate) enum Role {
 }
 
 /// Position of a mark function's text among its arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Layout {
     /// `f(const char *text)`: ends at a NUL.
     Buf,
@@ -81,7 +82,7 @@ pub enum SpecError {
 /// A name without `::` is any function's last part: `mark` also finds `ns::mark(char const*)`. With `::`, names are
 /// compared from the right, whole parts only. A mangled name (`_Z..`), or one with its arguments
 /// (`ns::mark(char const*)`), is compared as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolSpec {
     /// Name of the function.
     pub name: String,

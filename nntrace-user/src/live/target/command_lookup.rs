@@ -7,7 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::elf::{Elf, ElfErrorReason, with_file};
+use serde::{Deserialize, Serialize};
+
+use super::elf::Elf;
+use super::elf_error::ElfErrorReason;
+use super::examiner::{Examination, Folders, examine};
 use super::launch::error::LaunchError;
 
 /// Search path for programs when there is no `PATH`.
@@ -63,9 +67,8 @@ pub(super) fn check_format(program: &Path) -> Result<(), LaunchError> {
     if start.starts_with(b"#!") {
         return Ok(());
     }
-    let parsed = with_file(program, |bytes| Elf::parse(bytes).map(drop));
-    match parsed {
-        Ok(()) | Err(ElfErrorReason::Io(_)) => Ok(()),
+    match examine(program, &Interpreter) {
+        Ok(_) | Err(ElfErrorReason::Io(_) | ElfErrorReason::NotExamined(_)) => Ok(()),
         Err(ElfErrorReason::NotElf) => Err(LaunchError::Format {
             program: program.to_owned(),
             why: "neither an ELF file nor a script with a #! line; start it by its interpreter, as in `sh FILE`".to_owned(),
@@ -86,9 +89,23 @@ pub(super) fn interpreter(program: &Path) -> Option<OsString> {
         let line = line.split(|&byte| byte == b'\n').next()?.trim_ascii_start();
         line.split(u8::is_ascii_whitespace).next()?.to_vec()
     } else {
-        with_file(program, |bytes| Ok(Elf::parse(bytes)?.interpreter().map(<[u8]>::to_vec))).ok()??
+        examine(program, &Interpreter).ok()??
     };
     Some(OsStr::from_bytes(&name).to_owned())
+}
+
+/// Search for the interpreter that the kernel starts with a program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct Interpreter;
+
+impl Examination for Interpreter {
+    type Findings = Option<Vec<u8>>;
+
+    const NAME: &'static str = "interpreter";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<Option<Vec<u8>>, ElfErrorReason> {
+        Ok(Elf::parse(bytes)?.interpreter().map(<[u8]>::to_vec))
+    }
 }
 
 fn first_bytes(program: &Path) -> io::Result<Vec<u8>> {

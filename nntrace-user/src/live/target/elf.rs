@@ -6,21 +6,17 @@
 mod notes;
 
 use std::ffi::CStr;
-use std::fs::OpenOptions;
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memchr::memmem;
-use nix::libc;
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
 use object::{NativeEndian, ReadRef as _, elf};
-use thiserror::Error;
+use serde::{Deserialize, Serialize};
 
-use super::pinned_file::present_name;
+use super::elf_error::{ElfError, ElfErrorReason, MACHINE, machine_name};
+use super::examiner::{Examination, Folders, examine_at};
 use super::probe_points::{self, ProbePoints};
 use super::tail_calls::Jumps;
-use crate::foreign_map::ForeignMap;
 
 pub(super) type Symbol = elf::Sym64<NativeEndian>;
 type Header = elf::FileHeader64<NativeEndian>;
@@ -30,108 +26,11 @@ const ENDIAN: NativeEndian = NativeEndian;
 /// Size of a symbol or string table at most; a file with a larger one is damaged.
 const LARGEST_TABLE: u64 = 1 << 30;
 
+/// Length of a name at most, bytes: names may overlap, so that a file could have any number of long ones.
+const LONGEST_NAME: usize = 1 << 14;
+
 /// Length of a mark function at most; of a longer one, only so much is examined.
 const LONGEST: u64 = 1 << 16;
-
-/// Machine that this program is for, and can trace.
-const MACHINE: elf::Machine = if cfg!(target_arch = "x86_64") {
-    elf::EM_X86_64
-} else if cfg!(target_arch = "aarch64") {
-    elf::EM_AARCH64
-} else {
-    elf::EM_NONE
-};
-
-/// Error of an ELF file that cannot be used.
-#[derive(Debug, Error)]
-#[error("{}: {reason}", .path.display())]
-pub struct ElfError {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Reason.
-    #[source]
-    pub(crate) reason: ElfErrorReason,
-}
-
-/// Reason why an ELF file cannot be used.
-#[derive(Debug, Error)]
-pub(crate) enum ElfErrorReason {
-    /// The file cannot be read.
-    #[error("cannot read it: {0}; check the path and its permissions")]
-    Io(#[from] io::Error),
-    /// The file is of another kind.
-    #[error("not an ELF file: nothing to probe in it")]
-    NotElf,
-    /// A 32-bit program or library.
-    #[error("a 32-bit file ({0}): only 64-bit code of this machine can be traced, build the target for it")]
-    Class32(String),
-    /// A file of the other byte order.
-    #[error("its bytes are in the other order than this machine's: build the target for this machine")]
-    ForeignEndian,
-    /// A file for another machine.
-    #[error("it is for {found}, this machine runs {host}: build the target for this machine", host = machine_name(MACHINE))]
-    ForeignMachine {
-        /// Machine that it is for.
-        found: String,
-    },
-    /// The file is inconsistent.
-    #[error("damaged ELF file: {0}; copy or build it again")]
-    Malformed(String),
-    /// The file became shorter meanwhile.
-    #[error(
-        "it was cut short while it was read: what it contains is not known; trace it again when it is whole"
-    )]
-    Cut,
-    /// A library or an object file.
-    #[error("it has no entry point in its code: give an executable")]
-    NoEntry,
-}
-
-impl ElfErrorReason {
-    /// Whether the file is of a kind that has no code for this machine, and not one that could not be read.
-    pub(in crate::live) fn is_other_kind(&self) -> bool {
-        !matches!(self, Self::Io(_) | Self::Cut)
-    }
-
-    pub(super) fn in_file(self, path: &Path) -> ElfError {
-        ElfError { path: present_name(path), reason: self }
-    }
-}
-
-impl From<object::read::Error> for ElfErrorReason {
-    fn from(error: object::read::Error) -> Self {
-        Self::Malformed(error.to_string())
-    }
-}
-
-fn machine_name(machine: elf::Machine) -> String {
-    match machine {
-        elf::EM_386 => "x86".to_owned(),
-        elf::EM_ARM => "arm".to_owned(),
-        elf::EM_X86_64 => "x86-64".to_owned(),
-        elf::EM_AARCH64 => "arm64".to_owned(),
-        elf::EM_RISCV => "risc-v".to_owned(),
-        other => format!("machine {}", other.0),
-    }
-}
-
-/// Maps a file and hands its bytes over: those that are not looked at take no memory.
-///
-/// # Errors
-/// When it cannot be read, or was cut short meanwhile; and those of `work`.
-pub(in crate::live) fn with_file<T>(
-    path: &Path,
-    work: impl FnOnce(&[u8]) -> Result<T, ElfErrorReason>,
-) -> Result<T, ElfErrorReason> {
-    // A pipe would wait for a writer.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(ElfErrorReason::NotElf);
-    }
-    let map = ForeignMap::of(&file)?;
-    let result = map.with_bytes(work);
-    if map.is_damaged() { Err(ElfErrorReason::Cut) } else { result }
-}
 
 /// Returns the entry point of an executable, as an offset in its file. A probe there stops a program after the
 /// dynamic loader has mapped its libraries, and before any of its own code runs except the libraries' constructors.
@@ -139,11 +38,22 @@ pub(in crate::live) fn with_file<T>(
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, is damaged, or has no entry point.
 pub(crate) fn entry_offset(path: &Path) -> Result<u64, ElfError> {
-    with_file(path, |bytes| {
+    examine_at(path, &EntryOffset)
+}
+
+/// Search for the entry point of an executable.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct EntryOffset;
+
+impl Examination for EntryOffset {
+    type Findings = u64;
+
+    const NAME: &'static str = "entry offset";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<u64, ElfErrorReason> {
         let elf = Elf::parse(bytes)?;
         elf.code_offset(elf.header.e_entry(ENDIAN)).ok_or(ElfErrorReason::NoEntry)
-    })
-    .map_err(|reason| reason.in_file(path))
+    }
 }
 
 /// Returns the probe points of the function whose first instruction is at an offset of a file.
@@ -151,8 +61,23 @@ pub(crate) fn entry_offset(path: &Path) -> Result<u64, ElfError> {
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub(crate) fn probe_points(path: &Path, offset: u64) -> Result<ProbePoints, ElfError> {
-    with_file(path, |bytes| Ok(Elf::parse(bytes)?.probe_points(offset)))
-        .map_err(|reason| reason.in_file(path))
+    examine_at(path, &PointsAt { offset })
+}
+
+/// Search for the probe points of the function at an offset.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct PointsAt {
+    offset: u64,
+}
+
+impl Examination for PointsAt {
+    type Findings = ProbePoints;
+
+    const NAME: &'static str = "probe points";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<ProbePoints, ElfErrorReason> {
+        Ok(Elf::parse(bytes)?.probe_points(self.offset))
+    }
 }
 
 /// Symbol table with its names.
@@ -171,6 +96,7 @@ impl<'data> SymbolTable<'data> {
     /// Returns the symbol's name without its version (`name@@VERSION`), if it is text.
     pub(super) fn name(&self, symbol: &Symbol) -> Option<&'data str> {
         let from = self.names.get(symbol.st_name.get(ENDIAN) as usize..)?;
+        let from = &from[..from.len().min(LONGEST_NAME)];
         let name = CStr::from_bytes_until_nul(from).ok()?.to_str().ok()?;
         name.split('@').next().filter(|name| !name.is_empty())
     }

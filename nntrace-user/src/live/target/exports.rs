@@ -4,22 +4,38 @@ use std::path::Path;
 
 use object::NativeEndian;
 use object::read::elf::Sym as _;
+use serde::{Deserialize, Serialize};
 
-use super::elf::{Elf, ElfError, with_file};
+use super::elf::Elf;
+use super::elf_error::{ElfError, ElfErrorReason};
+use super::examiner::{Examination, Folders, examine_at};
 
 /// Whether a file exports a symbol of this name, function or not.
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub(crate) fn exports(path: &Path, name: &str) -> Result<bool, ElfError> {
-    with_file(path, |bytes| {
+    examine_at(path, &Export { name: name.to_owned() })
+}
+
+/// Search for a symbol that a file exports.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct Export {
+    name: String,
+}
+
+impl Examination for Export {
+    type Findings = bool;
+
+    const NAME: &'static str = "export";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<bool, ElfErrorReason> {
         let tables = Elf::parse(bytes)?.symbol_tables()?;
-        Ok(tables.iter().filter(|table| !table.is_full() && table.may_hold(name)).any(|table| {
-            let is_it = |symbol| table.name(symbol) == Some(name);
+        Ok(tables.iter().filter(|table| !table.is_full() && table.may_hold(&self.name)).any(|table| {
+            let is_it = |symbol| table.name(symbol) == Some(&self.name);
             table.symbols.iter().any(|symbol| !symbol.is_undefined(NativeEndian) && is_it(symbol))
         }))
-    })
-    .map_err(|reason| reason.in_file(path))
+    }
 }
 
 #[cfg(test)]

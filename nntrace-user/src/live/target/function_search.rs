@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use super::argument_layout::SymbolSpec;
-use super::elf::ElfErrorReason;
+use super::elf_error::ElfErrorReason;
 use super::mapped_files::{Object, Objects};
 use super::object_id::ObjectId;
 use super::pinned_file::PinnedFile;
@@ -116,7 +116,7 @@ impl SearchReport {
         let searched = object.pin().map_err(|error| ElfErrorReason::from(error).in_file(&object.path));
         match searched.and_then(|pinned| Ok((search_file(&pinned, specs)?, pinned))) {
             Err(error) => {
-                if matches!(error.reason, ElfErrorReason::Cut) {
+                if matches!(error.reason, ElfErrorReason::Cut | ElfErrorReason::NotExamined(_)) {
                     self.notes.push(format!("{}: {}", path.display(), error.reason));
                 }
                 self.failed.push(Failed { path, reason: error.reason.to_string() });

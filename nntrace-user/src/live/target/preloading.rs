@@ -6,9 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     command_lookup::{self, interpreter},
-    elf::{Elf, ElfErrorReason, with_file},
+    elf::Elf,
+    elf_error::ElfErrorReason,
+    examiner::{Examination, Folders, examine},
 };
 
 /// Scripts that run one another at most.
@@ -38,7 +42,28 @@ fn is_script(program: &Path) -> bool {
 
 /// Reason of an ELF file.
 fn of_executable(program: &Path) -> Option<String> {
-    let found = with_file(program, |bytes| {
+    let reason = match examine(program, &Obstacle) {
+        Ok(reason) => reason?,
+        Err(
+            ElfErrorReason::Class32(_)
+            | ElfErrorReason::ForeignEndian
+            | ElfErrorReason::ForeignMachine { .. },
+        ) => "is built for another machine".to_owned(),
+        Err(_) => return None,
+    };
+    Some(format!("{} {reason}", program.file_name().unwrap_or(program.as_os_str()).display()))
+}
+
+/// Search for the reason why nothing is preloaded into an ELF file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct Obstacle;
+
+impl Examination for Obstacle {
+    type Findings = Option<String>;
+
+    const NAME: &'static str = "obstacle to preloading";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<Option<String>, ElfErrorReason> {
         let elf = Elf::parse(bytes)?;
         let Some(loader) = elf.interpreter() else { return Ok(Some("is statically linked".to_owned())) };
         if Path::new(std::ffi::OsStr::from_bytes(loader))
@@ -54,17 +79,7 @@ fn of_executable(program: &Path) -> Option<String> {
             .iter()
             .find(is_needed)
             .map(|name| format!("is built with AddressSanitizer ({name}), which has to be loaded first")))
-    });
-    let reason = match found {
-        Ok(reason) => reason?,
-        Err(
-            ElfErrorReason::Class32(_)
-            | ElfErrorReason::ForeignEndian
-            | ElfErrorReason::ForeignMachine { .. },
-        ) => "is built for another machine".to_owned(),
-        Err(_) => return None,
-    };
-    Some(format!("{} {reason}", program.file_name().unwrap_or(program.as_os_str()).display()))
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //! `nop` (`arch/arm64/kernel/probes/decode-insn.c`). Newer x86-64 kernels replace a nop of five or of ten bytes by a call,
 //! which is cheaper still, and on some of them kills forked children.
 
+use serde::{Deserialize, Serialize};
+
 /// Size of a page, within which an instruction has to lie to be replaced.
 pub(in crate::live) const PAGE: u64 = 4096;
 /// Bytes of code that [`ProbePoints::of`] examines: a landing pad, some nops, and the instruction after them.
@@ -18,7 +20,7 @@ const BTI_C: &[u8] = &[0x5f, 0x24, 0x03, 0xd5];
 const NOP: &[u8] = &[0x1f, 0x20, 0x03, 0xd5];
 
 /// Nop that some kernels probe in a special way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nop {
     /// Offset in the file.
     pub offset: u64,
@@ -27,7 +29,7 @@ pub struct Nop {
 }
 
 /// Places where a function can be probed before it has done anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbePoints {
     /// Nop at its begin, after its landing pad.
     pub nop: Option<Nop>,

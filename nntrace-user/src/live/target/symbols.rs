@@ -8,9 +8,12 @@ use std::path::Path;
 
 use object::read::elf::Sym as _;
 use object::{NativeEndian, elf};
+use serde::{Deserialize, Serialize};
 
 use super::argument_layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
-use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, with_file};
+use super::elf::{Elf, Symbol, SymbolTable};
+use super::elf_error::{ElfError, ElfErrorReason};
+use super::examiner::{Examination, Folders, examine_at};
 use super::name_matching;
 use super::probe_points::ProbePoints;
 use super::signature::{Name, last_part};
@@ -35,7 +38,7 @@ const NEAR_PARTS: [&str; 8] = [
 ];
 
 /// Mark function in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// Name by which it was found.
     pub wanted: String,
@@ -60,7 +63,7 @@ pub struct Found {
 }
 
 /// Function that is not taken, but may be the one meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Near {
     /// Demangled name.
     pub demangled: String,
@@ -69,7 +72,7 @@ pub(crate) struct Near {
 }
 
 /// Reason why a function is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum NearReason {
     /// The name is right, but no layout fits the arguments.
     Arguments,
@@ -80,7 +83,7 @@ pub(crate) enum NearReason {
 }
 
 /// Function that offers lanes, by offsets in its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LanePoint {
     /// First instruction.
     pub(crate) offset: u64,
@@ -89,7 +92,7 @@ pub(crate) struct LanePoint {
 }
 
 /// Results of the search in one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSearch {
     /// Mark functions, each once however many names it has.
     pub functions: Vec<Found>,
@@ -130,7 +133,23 @@ impl FileSearch {
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfError> {
-    with_file(path, |bytes| search(bytes, specs)).map_err(|reason| reason.in_file(path))
+    examine_at(path, &MarkFunctions { specs: specs.to_vec() })
+}
+
+/// Search for mark functions, and for functions that offer lanes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct MarkFunctions {
+    specs: Vec<SymbolSpec>,
+}
+
+impl Examination for MarkFunctions {
+    type Findings = FileSearch;
+
+    const NAME: &'static str = "mark functions";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<FileSearch, ElfErrorReason> {
+        search(bytes, &self.specs)
+    }
 }
 
 /// Finds at most five functions of a file with similar names. This looks at every name: for use when nothing was
@@ -139,7 +158,23 @@ pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfE
 /// # Errors
 /// As [`search_file`].
 pub(crate) fn similar_in_file(path: &Path, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfError> {
-    with_file(path, |bytes| similar(bytes, specs)).map_err(|reason| reason.in_file(path))
+    examine_at(path, &SimilarFunctions { specs: specs.to_vec() })
+}
+
+/// Search for functions with similar names.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::live) struct SimilarFunctions {
+    specs: Vec<SymbolSpec>,
+}
+
+impl Examination for SimilarFunctions {
+    type Findings = Vec<Near>;
+
+    const NAME: &'static str = "similar functions";
+
+    fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<Vec<Near>, ElfErrorReason> {
+        similar(bytes, &self.specs)
+    }
 }
 
 pub(super) fn search(data: &[u8], specs: &[SymbolSpec]) -> Result<FileSearch, ElfErrorReason> {

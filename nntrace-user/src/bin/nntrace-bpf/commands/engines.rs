@@ -4,7 +4,10 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
-    live::engines::{EngineMaps, FoundEngine, PlannedProbe, Survey},
+    live::{
+        engines::{EngineMaps, FoundEngine, PlannedProbe, Survey},
+        examinations::examine_files_apart,
+    },
     model::plurals::counted,
     report::terminal_text::{self, Text},
     small_file,
@@ -23,6 +26,7 @@ pub fn run(cli: &Engines) -> Result<ExitCode> {
     if cli.targets.is_empty() {
         return known(cli, &maps);
     }
+    let _examiners = examine_files_apart()?;
     let mut survey = Survey::default();
     for target in &cli.targets {
         match target.parse::<u32>() {

@@ -22,6 +22,7 @@ use nntrace_user::{
     caller::{self, RunAs},
     export::swimlane::Counters,
     live::{
+        examinations::examine_files_apart,
         hooks::Hooks,
         host_readers::HostReaders,
         itt,
@@ -63,6 +64,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let mut guard =
         (!cli.command.is_empty()).then(StopGuard::start).transpose().context("cannot start a process")?;
     logging::start(log_level);
+    let _examiners = examine_files_apart()?;
     let processes = targets(cli)?;
     let (topology, readers) = (cli.host.live_topology()?, cli.host_readers()?);
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();

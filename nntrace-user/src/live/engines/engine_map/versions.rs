@@ -2,8 +2,10 @@
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 /// Version of an engine: numbers with points between them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::live) struct Version {
     text: String,
     numbers: Vec<u64>,

@@ -55,14 +55,17 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::live::engines::{
-        catalog::Catalog,
-        examined_file::Library,
-        image::{Machine, Pointer},
-        recognition,
-        resolve::resolve,
-        rtti::Rtti,
-        test_files::{Pointers, Writer, library},
+    use crate::live::{
+        engines::{
+            catalog::Catalog,
+            examined_file::Library,
+            image::{Machine, Pointer},
+            recognition,
+            resolve::resolve,
+            rtti::Rtti,
+            test_files::{Pointers, Writer, library},
+        },
+        target::examiner::FoldersOf,
     };
 
     const SOURCE: &str = r#"
@@ -98,7 +101,8 @@ mod tests {
         let mut catalog = Catalog::compiled_in();
         assert_eq!(catalog.add("my.toml", &map), []);
         let image = Image::parse(data).unwrap();
-        let library = Library::new(Path::new("a.so"), data, &image);
+        let folders = FoldersOf(Path::new("a.so"));
+        let library = Library::new("a.so", &folders, data, &image);
         let recognized = recognition::engines_in(&library, &catalog);
         resolve(&library, &recognized, Level::Op, wants_hooks).remove(0).probes
     }

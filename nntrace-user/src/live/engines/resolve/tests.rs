@@ -15,7 +15,7 @@ use crate::live::engines::{
     recognition,
     test_files::library,
 };
-use crate::live::target::{ElfErrorReason, PinnedFile};
+use crate::live::target::{ElfErrorReason, PinnedFile, examiner::FoldersOf};
 
 const SOURCE: &str = r#"
     #include <stdlib.h>
@@ -68,7 +68,8 @@ fn resolved_in(data: &[u8], path: &str, map: &str, level: Level) -> Vec<Resolved
     let mut catalog = Catalog::compiled_in();
     assert_eq!(catalog.add("my.toml", map), []);
     let image = Image::parse(data).unwrap();
-    let library = Library::new(Path::new(path), data, &image);
+    let (name, folders) = (path.rsplit('/').next().unwrap(), FoldersOf(Path::new(path)));
+    let library = Library::new(name, &folders, data, &image);
     let recognized = recognition::engines_in(&library, &catalog);
     resolve(&library, &recognized, level, false)
 }
@@ -486,7 +487,8 @@ proptest! {
         let mut catalog = Catalog::compiled_in();
         prop_assert!(catalog.add("my.toml", map).is_empty());
         if let Ok(image) = Image::parse(&data) {
-            let library = Library::new(Path::new("a.so"), &data, &image);
+            let folders = FoldersOf(Path::new("a.so"));
+            let library = Library::new("a.so", &folders, &data, &image);
             let recognized = recognition::engines_in(&library, &catalog);
             for resolved in resolve(&library, &recognized, Level::Op, true) {
                 let hooks = resolved.probes.iter().filter_map(|probe| probe.hook.as_ref());
