@@ -12,6 +12,7 @@ use std::{
     },
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -95,10 +96,11 @@ impl Connection {
                 Err(io::Error::other(message.parsed::<String>()?))
             }
             Ok(_) => Err(damaged()),
-            Err(error) => match connection.server.try_wait() {
-                Ok(Some(status)) => Err(io::Error::other(format!("it ended at once: {}", cause(status)))),
-                _ => Err(error),
+            Err(error) if is_gone(&error) => match connection.ended_soon() {
+                Some(status) => Err(io::Error::other(format!("it ended at once: {}", cause(status)))),
+                None => Err(error),
             },
+            Err(error) => Err(error),
         }
     }
 
@@ -106,6 +108,19 @@ impl Connection {
     #[cfg(test)]
     pub(super) fn pid(&self) -> u32 {
         self.server.id()
+    }
+
+    /// Returns the status of the server, which has closed its socket; `None` if it lives on.
+    fn ended_soon(&mut self) -> Option<ExitStatus> {
+        /// Time between two looks, and their number.
+        const LOOKS: (Duration, usize) = (Duration::from_millis(10), 100);
+        (0..LOOKS.1).find_map(|_| {
+            let status = self.server.try_wait().ok()?;
+            if status.is_none() {
+                thread::sleep(LOOKS.0);
+            }
+            status
+        })
     }
 
     /// Whether the server has not ended.
@@ -126,6 +141,7 @@ impl Connection {
         let end = Instant::now() + self.time_limit;
         let timed = |error: io::Error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::TookTooLong(self.time_limit),
+            _ if is_gone(&error) => Failure::Io(io::Error::other("their server has ended")),
             _ => Failure::Io(error),
         };
         let answer = self.exchange(file, folders, question, end).map_err(timed)?;
