@@ -199,6 +199,10 @@ fn views_keys_and_sizes() -> Result<()> {
     terminal.key("[")?;
     terminal.wait_for("a section", |screen| screen.contains("began at ") && !screen.contains("no cursor"))?;
     terminal.key("Tab")?;
+    terminal.wait_for("the hand-overs", |screen| {
+        screen.contains("[8 Hand-overs") && screen.contains("start with --handoff")
+    })?;
+    terminal.key("Tab")?;
     terminal.wait_for("the phases again", |screen| screen.contains("[1 Phases"))?;
 
     terminal.key("?")?;
