@@ -110,7 +110,7 @@ fn program(message: &str) -> Option<Program> {
     Some(Program { name, path, folder: folder.to_owned(), has_modules: is_of_tests })
 }
 
-/// Runs all tests to their ends, as many at once as this host can. Live tests wait for one another where they have to
+/// Runs all tests to their ends, some more at once than there are CPUs. Live tests wait for one another where they have to
 /// (`live::enter`); those that compare times need the CPUs for themselves, too: what fails beside others has to pass alone.
 fn run_programs(programs: &[Program]) -> Result<()> {
     let logs = target_dir()?.join("test-logs");
@@ -125,8 +125,9 @@ fn run_programs(programs: &[Program]) -> Result<()> {
     let mut all: Vec<&Job> = jobs.iter().flatten().collect();
     // By name, which puts `engines`, the longest, first, so that it overlaps with others.
     all.sort_by(|one, other| one.name.cmp(&other.name));
-    let beside_others =
-        side_by_side::jobs(&all, side_by_side::cpus(), |job| failed(job, "beside others").map(|_| *job));
+    // Live tests mostly wait: for a program, for an interval, for their turn.
+    let at_once = side_by_side::cpus() + 1;
+    let beside_others = side_by_side::jobs(&all, at_once, |job| failed(job, "beside others").map(|_| *job));
     let again: Vec<&Job> = beside_others.into_iter().flatten().collect();
     let alone: Vec<String> = again.iter().filter_map(|job| failed(job, "alone")).collect();
     ensure!(alone.is_empty(), "tests failed in {}: {}", alone.len(), alone.join(", "));
@@ -179,7 +180,7 @@ impl Job {
             sudo
         };
         if !self.tests.is_empty() {
-            // One at a time: as many jobs as there are CPUs run already.
+            // One at a time: more jobs than there are CPUs run already.
             test.args(["--test-threads=1", "--exact"]).args(&self.tests);
         }
         test.env_remove("SUDO_UID")
