@@ -34,7 +34,7 @@ fn it_has_no_rights_and_another_one_takes_its_place() -> Result<()> {
     const ROUNDS: u64 = 1_000;
     let Some(_live) = live::enter_shared()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
-    let text = |path: &Path| path.to_str().map(str::to_owned).context("the path is no text");
+    let text = |path: &Path| path.to_str().map(str::to_owned).context("the path is not UTF-8");
     let program = text(&c::program(folder.path(), "opener.c")?)?;
     let library = text(&c::library(folder.path(), "marked.c")?)?;
     let mut child = Child::start(Command::new(&program).args([&library, &ROUNDS.to_string(), "wait"]))?;

@@ -123,7 +123,7 @@ pub(in crate::live) fn handler_entry(
 /// Hands the image of a file over, as far as [`MOST_BYTES`], with its bytes.
 ///
 /// # Errors
-/// When it is no ELF file for one of the two architectures.
+/// When it is not an ELF file for one of the two architectures.
 pub(in crate::live) fn with_image<'data, T>(
     bytes: &'data [u8],
     work: impl FnOnce(&'data [u8], &Image<'data>) -> T,

@@ -37,7 +37,7 @@ pub(super) struct Connection {
     time_limit: Duration,
 }
 
-/// Reason why a question has no answer.
+/// Reason why a question was not answered.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     /// The process that had the question ended without an answer. The server has another one for the next question.
@@ -131,7 +131,7 @@ impl Connection {
     /// Asks for an examination of a file.
     ///
     /// # Errors
-    /// When there is no answer. Unless a process has [ended](Failure::Ended), the connection must not be used afterwards.
+    /// When the question is not answered. Unless a process has [ended](Failure::Ended), the connection must not be used afterwards.
     pub(super) fn ask(
         &self,
         file: &File,
