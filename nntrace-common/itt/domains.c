@@ -11,7 +11,10 @@ static const struct meaning meanings[] = {
     /* Stages of a request's pipeline: virtual devices (AUTO, HETERO, BATCH) have some of their own, around or beside
      * those of the device that infers. */
     {.domain = "ov::phases::inference", .is_left_out = true},
-    {.domain = "ov::phases::*", .tag = TAG(RUNTIME, EXECUTION)},
+    /* A device's part of an execution, which may be on a thread of its own: the call of the runtime that asks for it shows
+     * no task. */
+    {.domain = "ov::phases::cpu::*", .tag = TAG(RUNTIME, EXECUTION), .outermost = TAG(CPU, EXECUTION)},
+    {.domain = "ov::phases::*", .tag = TAG(RUNTIME, EXECUTION), .outermost = TAG(DRIVER, EXECUTION)},
     {.domain = "ov::op::*", .tag = TAG(CPU, EXECUTION), .is_operator = true},
     {.domain = "ov::ReadTime", .tag = TAG(RUNTIME, INITIALIZATION)},
     {.domain = "ov::LoadTime", .tag = TAG(RUNTIME, COMPILATION)},

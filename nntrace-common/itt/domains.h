@@ -14,6 +14,8 @@ struct meaning {
     const char *domain;
     /* Layer and phase; NO_TAG: by name, or none. */
     itt_tag tag;
+    /* Layer and phase of a task without another one around it, if other than `tag`. */
+    itt_tag outermost;
     /* Not marked at all. */
     bool is_left_out;
     /* Layer and phase depend on the task's name. */

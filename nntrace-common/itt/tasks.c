@@ -63,8 +63,9 @@ static itt_tag around(void) {
 /* Returns the tag of a library's task without another one around it. An operator outside of an inference is a part of
  * another thread's work. */
 static itt_tag outermost(const struct meaning *meaning, itt_tag tag, const struct itt_string *name) {
-    enum layer layer = layer_of(tag);
-    enum phase phase = phase_of(tag);
+    const itt_tag own = meaning->outermost == NO_TAG ? tag : meaning->outermost;
+    enum layer layer = layer_of(own);
+    enum phase phase = phase_of(own);
     if (meaning->is_operator && phase == EXECUTION && __atomic_load_n(&compilations, __ATOMIC_RELAXED) > 0) {
         phase = COMPILATION;
     }

@@ -21,9 +21,9 @@ pub enum Action {
     BracketBegin = 1,
     /// The function ends the section that another function began.
     BracketEnd = 2,
-    /// The function is a section that starts an execution; it is in flight from the function's return on.
+    /// The function starts an asynchronous execution ([`crate::async_runs`]).
     AsyncBegin = 3,
-    /// The function is a section that waits for the execution, which is no longer in flight.
+    /// The function waits for the end of the execution.
     AsyncEnd = 4,
 }
 
@@ -146,21 +146,6 @@ impl ObjectNames {
         self.differ == 0 && self.repeated >= Self::MOST_REPEATED
     }
 }
-
-/// Key of an execution in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct FlightKey {
-    /// Object of the execution: its address.
-    pub object: u64,
-    /// Process id.
-    pub tgid: u32,
-    /// Always 0.
-    pub reserved: u32,
-}
-
-/// Name of the time in which an execution is in flight.
-pub const IN_FLIGHT: &[u8] = b"in flight";
 
 /// Key of the names of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -49,10 +49,12 @@ pub struct EngineFrame {
 pub struct EngineFrames {
     /// Number of frames in use.
     used: u32,
-    /// Number of the frame that starts an execution, plus one; 0 for none.
-    starts: u32,
+    /// Number of the frame that starts an execution or waits for one, plus one; 0 for none.
+    has_object: u32,
     /// Object of that execution.
     object: u64,
+    /// Begin of that frame, ns.
+    since: u64,
     frames: [EngineFrame; MAX_FRAMES],
 }
 
@@ -92,25 +94,26 @@ impl EngineFrames {
     #[inline(always)]
     pub fn push(&mut self, frame: EngineFrame) {
         // What was at this place has ended.
-        if self.starts > self.used {
-            self.starts = 0;
+        if self.has_object > self.used {
+            self.has_object = 0;
         }
         self.frames[masked(self.used as usize, MAX_FRAMES)] = frame;
         self.used += 1;
     }
 
-    /// Sets the object of the execution that the innermost function starts.
+    /// Sets the object of the execution that the innermost function starts or waits for, from `since` (ns) on.
     #[inline(always)]
-    pub fn set_object(&mut self, object: u64) {
-        self.starts = self.used;
+    pub fn set_object(&mut self, object: u64, since: u64) {
+        self.has_object = self.used;
         self.object = object;
+        self.since = since;
     }
 
-    /// Returns the object of the execution that is in flight once the innermost function has returned; 0 for none.
+    /// Returns the object of the execution that the innermost function starts or waits for, 0 for none; and since when (ns).
     #[must_use]
     #[inline(always)]
-    pub fn object(&self) -> u64 {
-        if self.starts == self.used && self.used > 0 { self.object } else { 0 }
+    pub fn object(&self) -> (u64, u64) {
+        if self.has_object == self.used && self.used > 0 { (self.object, self.since) } else { (0, 0) }
     }
 
     /// Removes the functions whose sections are closed, when `depth` sections are open.

@@ -3,6 +3,7 @@
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 pub mod app_events;
+pub mod async_runs;
 pub mod attributes;
 pub mod calls;
 pub mod creds;

@@ -3,10 +3,11 @@
 use aya::Pod;
 
 use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
+use crate::async_runs::{AsyncRun, AsyncRunKey};
 use crate::creds::CredsOffsets;
 use crate::diagnostic::DiagnosticCount;
 use crate::driver_calls::DriverDevice;
-use crate::engine::{EngineProbe, EnumKey, FlightKey, ObjectNames};
+use crate::engine::{EngineProbe, EnumKey, ObjectNames};
 use crate::hidl_calls::Meaning;
 use crate::nested_functions::MarkCode;
 use crate::opened_files::PathOffsets;
@@ -60,5 +61,6 @@ pod!(
     EngineProbe,
     ObjectNames,
     EnumKey,
-    FlightKey
+    AsyncRun,
+    AsyncRunKey
 );

@@ -148,6 +148,9 @@ pub enum Prefix {
     /// Work that a thread does for an execution on another one, where nothing is open on the thread: a part of that
     /// execution. No text has it, functions of engines do ([`crate::engine`]).
     Handed,
+    /// A call that starts an asynchronous execution, or waits for one: a part of that execution, which is counted as a whole
+    /// ([`crate::async_runs`]). No text has it either.
+    Part,
 }
 
 impl Prefix {
@@ -166,6 +169,7 @@ impl Prefix {
             1 => Self::Switch,
             2 => Self::Subtract,
             3 => Self::Handed,
+            4 => Self::Part,
             _ => return None,
         })
     }

@@ -91,7 +91,7 @@ pub struct SpanRecord {
     pub tag: u8,
     /// [`Class`] of the section.
     pub class: u8,
-    /// Number of sections open around it.
+    /// Number of sections open around it; [`ON_NO_STACK`](crate::stack::ON_NO_STACK) for an asynchronous execution.
     pub depth: u8,
     /// Totals that `own` is added to.
     pub adds: Adds,
@@ -175,11 +175,22 @@ impl SpanRecord {
         self.kind == RecordKind::ProvisionalSpan as u32
     }
 
-    /// Whether no other marked section was around it; foreign ones may have been.
+    /// Whether no other marked section was around it; foreign ones may have been. An asynchronous execution never is
+    /// outermost: its thread did other things meanwhile.
     #[must_use]
     pub const fn is_outermost(&self) -> bool {
-        let class = if self.class == Class::Subtract as u8 { Class::Subtract } else { Class::Section };
+        let class = match Class::from_code(self.class) {
+            Some(class @ (Class::Subtract | Class::Part)) => class,
+            _ => Class::Section,
+        };
         self.path == outermost_path(self.tag, class)
+    }
+
+    /// Returns an instant (ns) at which its thread was there: an asynchronous execution may have begun before the thread that
+    /// waited for it.
+    #[must_use]
+    pub const fn seen_at(&self) -> u64 {
+        if self.class == Class::Asynchronous as u8 { self.end } else { self.begin }
     }
 
     /// Whether it is a detail of the section around it.

@@ -25,6 +25,9 @@ use path::{path_hash, step_of};
 /// Sections that can be open on one thread at once. A power of two.
 pub const MAX_DEPTH: usize = 64;
 
+/// Depth of a section that was on no stack: no section contains it, or is contained in it.
+pub const ON_NO_STACK: u8 = u8::MAX;
+
 /// Number of a marked frame, plus one; 0 for none.
 type Link = u8;
 
@@ -65,13 +68,33 @@ pub struct Closed {
     pub class: Class,
     /// Totals that `own` is added to.
     pub adds: Adds,
-    /// Number of marked and foreign frames open around it.
+    /// Number of marked and foreign frames open around it; [`ON_NO_STACK`] for an asynchronous execution.
     pub depth: u8,
     /// Number of the last change of the application's phases before it began.
     pub slot: u16,
 }
 
 impl Closed {
+    /// Returns an asynchronous execution from `begin` to `end` (ns), during `in_flight` (ns) of which nobody started it or
+    /// waited for it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn asynchronous(
+        tag: Tag,
+        name: u64,
+        (begin, end): (u64, u64),
+        in_flight: u64,
+        slot: u16,
+    ) -> Self {
+        Self {
+            exclusive: in_flight,
+            path: outermost_path(tag.index(), Class::Asynchronous),
+            class: Class::Asynchronous,
+            depth: ON_NO_STACK,
+            ..Self::alone(tag, name, begin, end, slot)
+        }
+    }
+
     /// Returns a section of its own, from `begin` to `end` (ns), with nothing around it and nothing in it.
     #[must_use]
     #[inline(always)]
@@ -146,6 +169,13 @@ impl Stack {
     pub fn open_frames(&self) -> impl Iterator<Item = (u8, &Frame)> {
         let depth = (self.depth as usize).min(MAX_DEPTH);
         (0..).zip(&self.frames[..depth]).filter(|(_, frame)| frame.class.is_marked())
+    }
+
+    /// Whether the innermost frame is a call that is in no other call of its layer.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_call_of_its_own(&self) -> bool {
+        self.depth > 0 && matches!(self.frame(self.depth as usize - 1).class, Class::Section | Class::Part)
     }
 
     /// Returns the place of the innermost marked frame plus one; 0 where there is none.
@@ -310,6 +340,9 @@ impl Stack {
                 class = Class::Handed;
             }
         }
+        if matches!(prefix, Prefix::Part) && matches!(class, Class::Section) {
+            class = Class::Part;
+        }
         frame.class = class;
         frame.tag = layer << 4 | phase;
         frame.path = path_hash(frame.path, step_of(frame.tag, class));
@@ -329,7 +362,7 @@ impl Stack {
             frame.open[0] |= low;
             frame.open[1] |= high;
         }
-        if !matches!(class, Class::Detail | Class::Handed) {
+        if !matches!(class, Class::Detail | Class::Handed | Class::Part) {
             frame.reach = frame.tag + 1;
         }
         if phase == Phase::Execution as u8 {

@@ -5,7 +5,7 @@
 
 use aya_ebpf::{
     EbpfContext as _,
-    bindings::{BPF_ANY, BPF_NOEXIST, pt_regs},
+    bindings::pt_regs,
     helpers::{
         bpf_probe_read_user,
         generated::{bpf_get_attach_cookie, bpf_get_current_task_btf, bpf_task_pt_regs},
@@ -16,19 +16,19 @@ use aya_ebpf::{
 use nntrace_common::{
     diagnostic::{DiagnosticKind, Diagnostics},
     driver_calls::DRIVER_CALL,
-    engine::{Action, FlightKey, NameForm},
+    engine::{Action, NameForm},
     engine_frames::{EngineEvent, EngineFrame},
     mark::{Label, Prefix},
     record::{RecordKind, Thread},
     section_begin::ParsedBegin,
-    stack::{Closed, MAX_DEPTH, PathStep},
+    stack::MAX_DEPTH,
 };
 
 use crate::{
-    app_events, clock, diagnostics, engine_names, event_counts,
-    maps::{EMIT_BEGINS, ENGINE_FLIGHTS, ENGINE_PROBES, IN_FLIGHT_NAME, NAMES, PATHS, THREADS},
+    async_runs, clock, diagnostics, engine_names, event_counts,
+    maps::{EMIT_BEGINS, ENGINE_PROBES, NAMES, THREADS},
     mark_text::Paging,
-    marks, perf_counters, section_totals, system_calls,
+    marks, perf_counters, system_calls,
     task_ids::Ids,
     task_stack,
     thread::{self, writer},
@@ -43,6 +43,9 @@ const LABEL_SHIFT: u32 = 32;
 
 /// Stands for no probe.
 const NO_PROBE: u32 = u32::MAX;
+
+/// Answer for a section whose function starts or awaits an asynchronous execution.
+const IS_OF_RUN: u32 = 2;
 
 /// Handles the begin of a function.
 #[uprobe]
@@ -70,9 +73,6 @@ pub fn engine_begin(ctx: ProbeContext) -> u32 {
             }
             _ => 0,
         };
-        if probe.action == Action::AsyncEnd {
-            land(packed(ids), now, object, u32::from(probe.label.byte()));
-        }
         if let Some(thread) = thread::state(now, ids) {
             let own = engine_names::read(registers, sp, number, probe, &mut thread.mark);
             if own.is_none() && probe.recipe.form != NameForm::None as u8 {
@@ -80,9 +80,10 @@ pub fn engine_begin(ctx: ProbeContext) -> u32 {
             }
             let name = own.unwrap_or(probe.name);
             if begin(ids, now, sp, number, probe.label, own.is_some(), name)
-                && probe.action == Action::AsyncBegin
+                && object != 0
+                && thread.stack.is_call_of_its_own()
             {
-                thread.engines.set_object(object);
+                thread.engines.set_object(object, now);
             }
         }
     }
@@ -173,8 +174,10 @@ pub fn begin(ids: Ids, now: u64, sp: u64, number: u32, label: Label, has_own_nam
 #[inline(always)]
 pub fn end(ids: Ids, now: u64, sp: u64, number: u32) {
     for _ in 0..MAX_DEPTH {
-        if is_returned(packed(ids), now, sp, number) == 0 {
-            break;
+        match is_returned(packed(ids), sp, number) {
+            0 => break,
+            IS_OF_RUN => _ = async_runs::call_ends(packed(ids), now, 1),
+            _ => {}
         }
         close_section(packed(ids), now);
     }
@@ -218,6 +221,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
     let prefix = match probe.prefix {
         Prefix::Subtract => Prefix::Subtract,
         Prefix::Handed => Prefix::Handed,
+        Prefix::Part => Prefix::Part,
         Prefix::None | Prefix::Switch => Prefix::None,
     };
     let begin = ParsedBegin::function(prefix, label, name);
@@ -254,8 +258,10 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
 fn close_left(ids: Ids, now: u64, event: EngineEvent, number: u32, sp: u64) {
     let what = u64::from(number) << 1 | u64::from(event == EngineEvent::Return);
     for _ in 0..MAX_DEPTH {
-        if is_left(packed(ids), now, sp, what) == 0 {
-            break;
+        match is_left(packed(ids), now, sp, what) {
+            0 => break,
+            IS_OF_RUN => _ = async_runs::call_ends(packed(ids), now, 0),
+            _ => {}
         }
         close_section(packed(ids), now);
     }
@@ -272,8 +278,8 @@ fn close_bracket(ids: Ids, now: u64, begun_by: u32) {
     }
 }
 
-/// Returns 1 when the innermost section is of a function that an event shows as left, or in one, else 0; counts such
-/// functions. The event is in the lowest bit of `what`, the number of its probe above.
+/// Returns 1 when the innermost section is of a function that an event shows as left, or in one, [`IS_OF_RUN`] if the function
+/// starts or awaits an asynchronous execution, else 0; counts such functions. The event is in the lowest bit of `what`, the number of its probe above.
 ///
 /// The section is closed by the caller: one frame less on the way to the totals, as frames are few.
 #[unsafe(no_mangle)]
@@ -297,49 +303,24 @@ extern "C" fn is_left(who: u64, now: u64, sp: u64, what: u64) -> u32 {
     if frame.depth == stack.depth() && frame.ends_unseen == 0 {
         diagnostics::count(DiagnosticKind::Unwound, now, ids.tid);
     }
-    1
+    if engines.object().0 != 0 && frame.depth == stack.depth() { IS_OF_RUN } else { 1 }
 }
 
-/// Returns 1 when the innermost section is of the function that returns, or in it, else 0. From here on the execution is
-/// in flight that the function has started.
+/// Returns 1 when the innermost section is of the function that returns, or in it, [`IS_OF_RUN`] if the function starts or
+/// awaits an asynchronous execution, else 0.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn is_returned(who: u64, now: u64, sp: u64, number: u32) -> u32 {
+extern "C" fn is_returned(who: u64, sp: u64, number: u32) -> u32 {
     let Some(thread) = THREADS.get_ptr_mut(unpacked(who).tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
     let Thread { engines, stack, .. } = unsafe { &*thread };
     if !engines.returns(number, sp) {
         return 0;
     }
-    if let Some(frame) = engines.innermost()
-        && engines.object() != 0
-        && frame.depth == stack.depth()
-    {
-        let key = FlightKey { object: engines.object(), tgid: unpacked(who).tgid, reserved: 0 };
-        if ENGINE_FLIGHTS.insert(key, &now, u64::from(BPF_ANY)).is_err() {
-            diagnostics::count(DiagnosticKind::TableFull, now, unpacked(who).tid);
-        }
+    match engines.innermost() {
+        Some(frame) if engines.object().0 != 0 && frame.depth == stack.depth() => IS_OF_RUN,
+        _ => 1,
     }
-    1
-}
-
-/// Adds the time in which the execution of an object was in flight, until now, to its layer and phase: as a section
-/// on the thread that waits for it.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn land(who: u64, now: u64, object: u64, label: u32) -> u32 {
-    let ids = unpacked(who);
-    let key = FlightKey { object, tgid: ids.tgid, reserved: 0 };
-    // SAFETY: the value is read once; whoever starts the object again does so after this wait.
-    let Some(&begin) = (unsafe { ENGINE_FLIGHTS.get(key) }) else { return 0 };
-    let _ = ENGINE_FLIGHTS.remove(key);
-    if let Some(tag) = Label::from_byte(label as u8).and_then(Label::tag) {
-        let closed = Closed::alone(tag, IN_FLIGHT_NAME.load(), begin, now, app_events::last());
-        // An existing path is the same path; one that finds no room is counted with the totals.
-        let _ = PATHS.insert(closed.path, &PathStep::outermost(&closed), u64::from(BPF_NOEXIST));
-        section_totals::store(ids, true, &closed);
-    }
-    0
 }
 
 /// Returns 1 when the bracket that a probe begins is open, else 0.

@@ -12,6 +12,7 @@
 )]
 
 mod app_events;
+mod async_runs;
 mod atomic;
 mod call_memory;
 mod calls;

@@ -9,11 +9,12 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
+    async_runs::{AsyncRun, AsyncRunKey},
     calls::{CallCounts, CallKey, CallProbe, CallRecord, MAX_CALL_PROBES},
     creds::{CredsOffsets, NOBODY},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     driver_calls::{DRIVER_CALL, DriverDevice, MAX_DEVICES},
-    engine::{EngineProbe, EnumKey, FlightKey, MAX_ENTRIES, ObjectNames},
+    engine::{EngineProbe, EnumKey, MAX_ENTRIES, ObjectNames},
     engine_frames::EngineFrames,
     event_counts::{EventCounts, PageWait},
     frequency_limits::DEVICE_BYTES,
@@ -234,13 +235,17 @@ pub static OBJECT_NAMES: Array<ObjectNames, { MAX_ENTRIES }> = Array::new();
 #[btf_map]
 pub static ENGINE_ENUMS: HashMap<EnumKey, u64, 4096> = HashMap::new();
 
-/// Times (ns) from which on executions are in flight.
+/// Last asynchronous executions of objects.
 #[btf_map]
-pub static ENGINE_FLIGHTS: HashMap<FlightKey, u64, 1024> = HashMap::new();
+pub static ASYNC_RUNS: HashMap<AsyncRunKey, AsyncRun, 16384> = HashMap::new();
 
-/// Hash of the name of the time in which an execution is in flight. User space sets it.
+/// Hash of the name of an asynchronous execution. User space sets it.
 #[unsafe(no_mangle)]
-pub static IN_FLIGHT_NAME: Global<u64> = Global::new(0);
+pub static ASYNC_RUN_NAME: Global<u64> = Global::new(0);
+
+/// Hash of the name of one whose end was not seen. User space sets it.
+#[unsafe(no_mangle)]
+pub static ASYNC_RUN_UNSEEN_NAME: Global<u64> = Global::new(0);
 
 /// Cost of taking marks and sections from system calls: most runs of these programs are for other calls.
 #[btf_map]

@@ -23,7 +23,7 @@ const BENCHMARK: u8 = Tag::new(Layer::Application, Phase::Benchmark).index();
 const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
 
 /// Error of the kernel when a table has no room for another entry: `E2BIG`.
-const TABLE_FULL: i32 = -7;
+pub const TABLE_FULL: i32 = -7;
 
 /// Stores the steps of the path of this thread's frame that was at `depth`, and was just closed. Returns 0 unless there is
 /// no room for one: it is not logged here, where hardly any stack is left.

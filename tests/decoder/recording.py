@@ -42,7 +42,7 @@ Site = namedtuple("Site", "pid tid tag klass depth adds provisional path name")
 LAYERS = "LA LR LI LD LC LU LO".split()
 PHASES = "PO PWU PBM PI PP PC PE PT PU PIO PTR PCO PR".split()
 EXECUTION = PHASES.index("PE")
-SUBTRACTED, HANDED = 4, 5
+SUBTRACTED, HANDED, PART = 4, 5, 6
 OWN_COUNTS, EXECUTION_COUNTS, IN_ITSELF = 1, 2, 4
 
 
@@ -309,7 +309,7 @@ def letters(tag):
 
 
 def frame(step):
-    mark = {SUBTRACTED: "!", HANDED: "+"}.get(step["class"], "")
+    mark = {SUBTRACTED: "!", HANDED: "+", PART: "*"}.get(step["class"], "")
     return "_".join(letters(step["tag"]).values()) + mark
 
 

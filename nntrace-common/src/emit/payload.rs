@@ -166,7 +166,7 @@ impl Payload {
     pub(super) fn push_section(&mut self, prefix: Prefix, layer: Layer, phase: Phase, name: &str) {
         let prefix = match prefix {
             // No text has the latter.
-            Prefix::None | Prefix::Handed => "",
+            Prefix::None | Prefix::Handed | Prefix::Part => "",
             Prefix::Switch => "[SW]",
             Prefix::Subtract => "[SUB]",
         };

@@ -177,13 +177,13 @@ fn an_execution_is_started_by_the_function_that_was_told_so_and_no_other() {
     let mut frames = EngineFrames::default();
     let frame = |sp, depth| EngineFrame { sp, probe: 1, depth, ..EngineFrame::default() };
     frames.push(frame(100, 1));
-    frames.set_object(7);
-    assert_eq!(frames.object(), 7);
+    frames.set_object(7, 20);
+    assert_eq!(frames.object(), (7, 20));
     frames.push(frame(50, 2));
-    assert_eq!(frames.object(), 0, "a function in it starts nothing");
+    assert_eq!(frames.object(), (0, 0), "a function in it starts nothing");
     frames.pop_closed(1);
-    assert_eq!(frames.object(), 7);
+    assert_eq!(frames.object(), (7, 20));
     frames.pop_closed(0);
     frames.push(frame(100, 1));
-    assert_eq!(frames.object(), 0, "the next call at its place starts nothing");
+    assert_eq!(frames.object(), (0, 0), "the next call at its place starts nothing");
 }

@@ -20,6 +20,11 @@ pub enum Class {
     /// Work for an execution on another thread, and what is in it: adds nothing, as that execution lasts as long as it
     /// takes.
     Handed,
+    /// A call that starts an asynchronous execution, or waits for one: adds nothing, as that execution has its time.
+    Part,
+    /// An asynchronous execution, from the begin of the call that starts it to the end of the wait for it. It adds to the total
+    /// of its layer and phase, and never is on a stack.
+    Asynchronous,
 }
 
 impl Class {
@@ -33,8 +38,25 @@ impl Class {
             3 => Self::Detail,
             4 => Self::Subtract,
             5 => Self::Handed,
+            6 => Self::Part,
+            7 => Self::Asynchronous,
             _ => return None,
         })
+    }
+
+    /// Returns its word in lists of sections.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Foreign => "foreign",
+            Self::Placeholder => "placeholder",
+            Self::Section => "section",
+            Self::Detail => "detail",
+            Self::Subtract => "subtract",
+            Self::Handed => "handed",
+            Self::Part => "part",
+            Self::Asynchronous => "asynchronous",
+        }
     }
 
     /// Whether the frame has a tag of the contract.

@@ -44,12 +44,14 @@ pub const fn outermost_path(tag: u8, class: Class) -> u64 {
     path_hash(ROOT_PATH, step_of(tag, class))
 }
 
-/// Returns the step of a path, which differs for a subtracted, a handed and a plain frame of one tag.
+/// Returns the step of a path, which differs for the kinds of frames of one tag; a detail is one kind with a plain section.
 #[inline(always)]
 pub(super) const fn step_of(tag: u8, class: Class) -> u16 {
     let kind = match class {
         Class::Subtract => 0x80,
         Class::Handed => 0x100,
+        Class::Part => 0x180,
+        Class::Asynchronous => 0x200,
         _ => 0,
     };
     tag as u16 | kind

@@ -1,10 +1,6 @@
 //! Sections of one thread as trees: which one was in which.
 
-use nntrace_common::{
-    record::SpanRecord,
-    stack::{Class, outermost_path},
-    stamp::Stamp,
-};
+use nntrace_common::{record::SpanRecord, stack::Class, stamp::Stamp};
 
 /// Number of a section that is none.
 const NONE: u32 = u32::MAX;
@@ -15,7 +11,8 @@ pub(super) struct Forest {
     nodes: Vec<Node>,
     /// Outermost sections, one after the other.
     roots: Vec<u32>,
-    /// Outermost sections that overlap with those: not all of what a thread did was on its stack.
+    /// Outermost sections that overlap with those: asynchronous executions, which were on no stack, and what is left of threads
+    /// whose records were lost.
     aside: Vec<u32>,
 }
 
@@ -29,17 +26,6 @@ struct Node {
 impl Node {
     fn duration(&self) -> u64 {
         self.span.end.saturating_sub(self.span.begin)
-    }
-
-    /// Whether it can be a section that never was on the thread's stack, as an execution in flight is.
-    fn may_be_alone(&self) -> bool {
-        let SpanRecord { depth, own, exclusive, path, tag, .. } = self.span;
-        let duration = self.duration();
-        depth == 0
-            && own == duration
-            && exclusive == duration
-            && path == outermost_path(tag, Class::Section)
-            && self.first_child == NONE
     }
 }
 
@@ -60,31 +46,27 @@ impl Forest {
         let number = self.nodes.len() as u32;
         let node = Node { span, first_child: NONE, next_sibling: NONE };
         self.nodes.push(node);
+        if span.class == Class::Asynchronous as u8 {
+            self.aside.push(number);
+            return;
+        }
         let is_inside =
             |inner: &Node| inner.span.depth > span.depth && inner.span.begin_stamp() >= span.begin_stamp();
         let inside = self.roots.iter().rev().take_while(|root| is_inside(self.node(**root))).count();
-        let mut first = self.roots.len() - inside;
+        let first = self.roots.len() - inside;
         let has_time_inside = self.roots[first..].iter().any(|root| self.node(*root).duration() > 0);
         if has_time_inside && span.exclusive == node.duration() {
             // By their times those are in it, and by its own time they are not.
             self.aside.push(number);
             return;
         }
-        let may_be_alone = inside == 0 && node.may_be_alone();
-        while let Some(before) = self.roots[..first].last().copied()
-            && self.node(before).span.end_stamp() > span.begin_stamp()
-        {
-            if may_be_alone || !self.node(before).may_be_alone() {
-                self.adopt(number, first);
-                self.aside.push(number);
-                return;
-            }
-            first -= 1;
-            self.roots.remove(first);
-            self.aside.push(before);
-        }
         self.adopt(number, first);
-        self.roots.push(number);
+        let overlaps = |before: &u32| self.node(*before).span.end_stamp() > span.begin_stamp();
+        if self.roots.last().is_some_and(overlaps) {
+            self.aside.push(number);
+        } else {
+            self.roots.push(number);
+        }
     }
 
     /// Puts the roots from a place on into a section.

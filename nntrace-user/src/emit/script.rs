@@ -154,8 +154,8 @@ impl Script {
         let mut notes = self.damage.clone();
         notes.extend((untagged > 0).then(|| {
             format!(
-                "{untagged} {} work for executions on other threads, which marks cannot express: written without layer and phase",
-                one_or_many(untagged, "section is", "sections are")
+                "{untagged} {} to executions that are counted elsewhere; marks cannot express that, so they are written without layer and phase",
+                one_or_many(untagged, "section belongs", "sections belong")
             )
         }));
         notes.extend((other_sections > 0).then(|| {

@@ -161,7 +161,7 @@ impl StepMaker<'_> {
                 let attributes = self.annotations.of(&span).map(|annotation| annotation.attributes);
                 let class = Class::from_code(span.class).unwrap_or(Class::Foreign);
                 let label = span.tag().map_or(Label::FOREIGN, Label::tagged);
-                let label = if class == Class::Handed {
+                let label = if matches!(class, Class::Handed | Class::Part) {
                     self.differences.untagged += 1;
                     Label::FOREIGN
                 } else {
@@ -203,7 +203,7 @@ impl StepMaker<'_> {
             && !is_call(label, &name)
         {
             text.extend_from_slice(match prefix {
-                Prefix::None | Prefix::Handed => b"",
+                Prefix::None | Prefix::Handed | Prefix::Part => b"",
                 Prefix::Switch => b"[SW]",
                 Prefix::Subtract => b"[SUB]",
             });
@@ -287,6 +287,11 @@ impl Made {
 /// Whether a section is accounted as it was recorded.
 fn is_same(recorded: &SpanRecord, closed: &Closed) -> bool {
     let SpanRecord { tag, class, adds, begin, end, own, exclusive, path, name, .. } = *recorded;
+    if class == Class::Asynchronous as u8 {
+        // A section of its own, which does not know how long it was in flight.
+        let alone = Closed::alone(closed.tag, name, begin, end, closed.slot);
+        return tag == closed.tag.index() && alone == *closed;
+    }
     // What is open around it without an end has no name here.
     (tag, class, adds.of_path(), path, name)
         == (closed.tag.index(), closed.class as u8, closed.adds.of_path(), closed.path, closed.name)

@@ -203,35 +203,35 @@ fn work_for_other_threads_has_no_tag() {
     let script = recording.script();
     assert_eq!(texts(&script, 0), ["B|1|[NN_LR_PE]f", "E|1", "B|1|op", "E|1"]);
     assert_eq!(script.notes().len(), 1);
-    assert!(script.notes()[0].starts_with("1 section is work"), "{:?}", script.notes());
+    assert!(script.notes()[0].starts_with("1 section belongs"), "{:?}", script.notes());
 }
 
 #[test]
-fn an_execution_in_flight_has_a_thread_of_its_own() {
+fn asynchronous_executions_that_overlap_have_threads_of_their_own() {
     let mut recording = Recording::new();
     let tag = tag(b"B|1|[NN_LR_PE]");
-    recording.facts.names.insert(1, "in flight".into());
-    let flight = |recording: &mut Recording, begin, end| {
-        let flight = SpanRecord::new(10, 11, true, &Closed::alone(tag, 1, begin, end, 0));
-        recording.take(&Input::Record(&Record::Span(flight)));
+    recording.facts.names.insert(1, "run".into());
+    let run = |recording: &mut Recording, begin, end| {
+        let run = SpanRecord::new(10, 11, true, &Closed::asynchronous(tag, 1, (begin, end), 5, 0));
+        recording.take(&Input::Record(&Record::Span(run)));
     };
     recording.mark(10, 11, 10, "B|1|[NN_LA_PE]f");
     recording.mark(10, 11, 20, "B|1|[NN_LR_PE]g");
     recording.mark(10, 11, 30, "E|1");
-    flight(&mut recording, 15, 35);
+    run(&mut recording, 15, 35);
     recording.mark(10, 11, 40, "E|1");
-    flight(&mut recording, 33, 60);
-    flight(&mut recording, 38, 70);
+    run(&mut recording, 33, 60);
+    run(&mut recording, 38, 70);
     let script = recording.script();
     let all: Vec<Vec<(u64, String)>> = (0..script.threads.len())
         .map(|thread| payloads(&script, thread))
         .filter(|all| all[0].1.starts_with('B'))
         .collect();
     let text = |time, text: &str| (time, text.to_owned());
-    let flight = |begin, end| [text(begin, "B|1|[NN_LR_PE]in flight"), text(end, "E|1")];
+    let run = |begin, end| [text(begin, "B|1|[NN_LR_PE]run"), text(end, "E|1")];
     let own = [text(10, "B|1|[NN_LA_PE]f"), text(20, "B|1|[NN_LR_PE]g"), text(30, "E|1"), text(40, "E|1")];
     assert_eq!(all[0], own);
-    assert_eq!(all[1..], [[flight(15, 35), flight(38, 70)].concat(), flight(33, 60).to_vec()]);
+    assert_eq!(all[1..], [[run(15, 35), run(38, 70)].concat(), run(33, 60).to_vec()]);
     assert_eq!(script.notes(), [""; 0]);
 }
 

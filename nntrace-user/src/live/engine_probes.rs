@@ -14,7 +14,8 @@ use std::{
 };
 
 use nntrace_common::{
-    engine::{IN_FLIGHT, MAX_ENTRIES},
+    async_runs::{ASYNC_RUN, ASYNC_RUN_UNSEEN},
+    engine::MAX_ENTRIES,
     layer::Tag,
     mark,
 };
@@ -424,7 +425,9 @@ fn attach(
     compared: &mut ComparedEntries,
     emits_begins: bool,
 ) -> Result<Probed, KernelError> {
-    names.insert_for_good(mark::name_hash(IN_FLIGHT, 0), IN_FLIGHT);
+    for name in [ASYNC_RUN, ASYNC_RUN_UNSEEN] {
+        names.insert_for_good(mark::name_hash(name, 0), name);
+    }
     // Ends of brackets refer to their begins.
     let mut ordered: Vec<&EngineProbe> = probes.iter().collect();
     ordered.sort_by_key(|probe| probe.kind == Kind::BracketEnd);

@@ -436,7 +436,7 @@ impl Session {
                 self.driver_calls.forget(pid);
                 self.probes.forget(pid);
                 self.offers.forget(pid);
-                self.kernel.forget_flights(pid);
+                self.kernel.forget_async_runs(pid);
                 log::info!("target {pid} is gone");
                 if let Err(error) = self.kernel.remove_target(pid) {
                     self.notes.push(error.to_string());

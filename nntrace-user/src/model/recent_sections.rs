@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nntrace_common::{layer::Tag, record::SpanRecord};
+use nntrace_common::{layer::Tag, record::SpanRecord, stack::Class};
 
 /// Sections that are kept: 1 MB.
 const MOST: usize = 16_384;
@@ -51,6 +51,10 @@ impl RecentSections {
     /// Takes a section that ended; the oldest one gives way.
     #[inline]
     pub(crate) fn take(&mut self, span: &SpanRecord) {
+        // Its calls are what the thread did.
+        if span.class == Class::Asynchronous as u8 {
+            return;
+        }
         let Some(tag) = span.tag() else { return };
         if self.kept.len() >= self.most
             && let Some(oldest) = self.kept.pop_front()

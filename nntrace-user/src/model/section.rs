@@ -20,10 +20,9 @@ use super::{
 /// Returns the word for a class that is not the usual one.
 pub(crate) const fn class_name(class: Class) -> Option<&'static str> {
     match class {
-        Class::Detail => Some("detail"),
         Class::Subtract => Some("subtracted"),
-        Class::Handed => Some("handed"),
         Class::Section | Class::Foreign | Class::Placeholder => None,
+        Class::Detail | Class::Handed | Class::Part | Class::Asynchronous => Some(class.word()),
     }
 }
 

@@ -41,6 +41,8 @@ pub enum FramePart {
     Subtracted,
     /// It is work for an execution on another thread, which waits for it: in no total of a layer.
     Handed,
+    /// It is a call that starts or awaits an asynchronous execution, which has its time.
+    Part,
 }
 
 impl FramePart {
@@ -50,6 +52,7 @@ impl FramePart {
             Self::Inside => "",
             Self::Subtracted => "!",
             Self::Handed => "+",
+            Self::Part => "*",
         }
     }
 
@@ -59,6 +62,8 @@ impl FramePart {
             Self::Subtracted
         } else if class == Class::Handed as u8 {
             Self::Handed
+        } else if class == Class::Part as u8 {
+            Self::Part
         } else {
             Self::Inside
         }
@@ -83,7 +88,8 @@ impl PartialOrd for StackFrame {
     }
 }
 
-/// The tag, or `?`; after it `!` where it is subtracted, `+` where it is work handed to another thread.
+/// The tag, or `?`; after it `!` where it is subtracted, `+` where it is work handed to another thread, `*` where it is a call of
+/// an asynchronous execution.
 impl fmt::Display for StackFrame {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag {
@@ -102,6 +108,7 @@ impl FromStr for StackFrame {
         let suffixed = |part: FramePart| text.strip_suffix(part.suffix()).map(|tag| (tag, part));
         let (tag, part) = suffixed(FramePart::Subtracted)
             .or_else(|| suffixed(FramePart::Handed))
+            .or_else(|| suffixed(FramePart::Part))
             .unwrap_or((text, FramePart::Inside));
         let tag = if tag == UNKNOWN { None } else { Some(tag.parse()?) };
         Ok(Self { tag, part })
@@ -217,6 +224,7 @@ impl Paths {
                 FramePart::Inside => Prefix::None,
                 FramePart::Subtracted => Prefix::Subtract,
                 FramePart::Handed => Prefix::Handed,
+                FramePart::Part => Prefix::Part,
             };
             stack.begin(0, prefix, Label::tagged(tag), 0, |_, _| {});
         }
@@ -287,12 +295,12 @@ mod tests {
         let tags = (0..=u8::MAX).filter_map(Tag::from_index).map(Some).chain([None]);
         let mut frames: Vec<StackFrame> = tags
             .flat_map(|tag| {
-                let parts = [FramePart::Inside, FramePart::Subtracted, FramePart::Handed];
+                let parts = [FramePart::Inside, FramePart::Subtracted, FramePart::Handed, FramePart::Part];
                 parts.map(|part| StackFrame { tag, part })
             })
             .collect();
         frames.sort();
-        assert_eq!(frames.len(), 3 * (91 + 1));
+        assert_eq!(frames.len(), 4 * (91 + 1));
         let texts: Vec<String> = frames.iter().map(ToString::to_string).collect();
         assert!(texts.is_sorted());
         let read: Result<Vec<StackFrame>, _> = texts.iter().map(|text| text.parse()).collect();

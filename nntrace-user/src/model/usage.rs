@@ -14,7 +14,7 @@ mod tables;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use nntrace_common::{layer::Tag, power::Activity, record::SpanRecord};
+use nntrace_common::{layer::Tag, power::Activity, record::SpanRecord, stack::Class};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -297,6 +297,10 @@ impl UsageLedgers {
 
     /// A section ended; its portions are in order of time, none where all of it belongs together.
     pub(crate) fn section(&mut self, span: &SpanRecord, portions: &[Portion], scheduling: &Scheduling) {
+        // Its calls take what their threads did.
+        if span.class == Class::Asynchronous as u8 {
+            return;
+        }
         let Some(tag) = span.tag() else { return };
         let all =
             [Portion { begin: span.begin, exclusive: span.exclusive, account: None, iteration_root: None }];

@@ -202,7 +202,7 @@ impl OrderedSections {
         let longer_than =
             longest.iter().map(|held| length(held.number, held.span.begin, held.span.end)).min();
         for held in &mut longest {
-            held.thread = threads.place(held.span.tgid, held.span.tid, held.span.begin);
+            held.thread = threads.place(held.span.tgid, held.span.tid, held.span.seen_at());
         }
         longest.sort_unstable_by_key(Held::key);
         // From the end on: the earliest of all that follow.
@@ -433,7 +433,7 @@ impl<W: Fn(Option<&SpanRecord>, Option<u32>) -> bool> TakeSections for SecondPas
         if length(number, span.begin, span.end) >= self.shorter_than {
             return;
         }
-        let thread = self.threads.place(span.tgid, span.tid, span.begin);
+        let thread = self.threads.place(span.tgid, span.tid, span.seen_at());
         if (self.is_wanted)(Some(span), thread) {
             let name = self.names.shared(span.name, || found.name());
             self.waiting.push(Held { thread, ..Held::new(number, *span, name, found.attributes) });

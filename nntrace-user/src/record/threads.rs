@@ -1,6 +1,9 @@
 //! Threads of a recording that have marks, with their names by ancestry.
 
-use nntrace_common::record::{ProcessRecord, Record, SpanRecord};
+use nntrace_common::{
+    record::{ProcessRecord, Record, SpanRecord},
+    stack::Class,
+};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -86,8 +89,9 @@ pub(super) struct ThreadUse {
     takes_part: bool,
     used: StreamUse,
     count: u64,
-    /// Earliest begin, ns.
+    /// Earliest begin, ns; of asynchronous executions, end.
     begin: u64,
+    is_asynchronous: bool,
 }
 
 impl ThreadUse {
@@ -99,16 +103,18 @@ impl ThreadUse {
             takes_part: !span.is_provisional(),
             used: StreamUse { stream, first: number, last: number },
             count: 1,
-            begin: span.begin,
+            begin: span.seen_at(),
+            is_asynchronous: span.class == Class::Asynchronous as u8,
         }
     }
 
-    /// Adds a later section of the site.
+    /// Adds a later section of the site, from `begin` to `end` (ns).
     #[inline]
-    pub(super) fn add(&mut self, number: u64, begin: u64) {
+    pub(super) fn add(&mut self, number: u64, begin: u64, end: u64) {
         self.used.last = number;
         self.count += 1;
-        self.begin = begin.min(self.begin);
+        let seen_at = if self.is_asynchronous { end } else { begin };
+        self.begin = seen_at.min(self.begin);
     }
 }
 
@@ -160,7 +166,15 @@ impl ThreadsSeen {
     pub(super) fn mark(&mut self, stream: Stream, number: u64, mark: &Mark<'_>) {
         let used = StreamUse { stream, first: number, last: number };
         let Mark { pid, tid, time: begin, .. } = *mark;
-        self.sections(&ThreadUse { pid, tid, takes_part: false, used, count: 1, begin });
+        self.sections(&ThreadUse {
+            pid,
+            tid,
+            takes_part: false,
+            used,
+            count: 1,
+            begin,
+            is_asynchronous: false,
+        });
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! There may be millions of them in a second: numbers are written by hand here, and names go through the common functions
 //! only if they have a character that is not plain.
 
-use nntrace_common::{attributes::Attributes, layer::Tag, stack::Class};
+use nntrace_common::{attributes::Attributes, layer::Tag, stack::ON_NO_STACK};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -79,7 +79,7 @@ pub fn unfinished_json(
         "depth": null,
         "layer": tag.map(|tag| tag.layer().code()),
         "phase": tag.map(|tag| tag.phase().code()),
-        "class": tag.map(|_| class_name(section.class)),
+        "class": tag.map(|_| section.class.word()),
         "name": name,
         "attributes": null,
     });
@@ -114,7 +114,7 @@ pub fn json(line: &mut Vec<u8>, section: &Section<'_>, thread: Option<&str>) {
     let words = [
         (",\"layer\":\"", tag.layer().code()),
         ("\",\"phase\":\"", tag.phase().code()),
-        ("\",\"class\":\"", class_name(*class)),
+        ("\",\"class\":\"", class.word()),
     ];
     for (key, word) in words {
         line.extend_from_slice(key.as_bytes());
@@ -148,18 +148,6 @@ fn put_attributes(line: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Returns the word for a class.
-const fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Foreign => "foreign",
-        Class::Placeholder => "placeholder",
-        Class::Section => "section",
-        Class::Detail => "detail",
-        Class::Subtract => "subtract",
-        Class::Handed => "handed",
-    }
-}
-
 /// Sections that are open around others, by thread, where sections come in the order of their begins.
 #[derive(Debug, Default)]
 pub struct Nesting {
@@ -180,6 +168,9 @@ impl Nesting {
 
     fn add(&mut self, thread: Option<u32>, end_ns: u64, depth: u8) -> usize {
         let open = self.open.entry(thread).or_default();
+        if depth == ON_NO_STACK {
+            return open.iter().filter(|(end, _)| end_ns <= *end).count();
+        }
         // Sections may have no length: what has as many around it is beside it, whatever the times. One whose record was lost
         // is not there, and then times decide.
         let contains = |&(end, around): &(u64, u8)| around < depth && end_ns <= end;
@@ -296,7 +287,10 @@ fn put_duration(line: &mut Vec<u8>, ns: u64) {
 mod tests {
     use std::borrow::Cow;
 
-    use nntrace_common::layer::{Layer, Phase, Tag};
+    use nntrace_common::{
+        layer::{Layer, Phase, Tag},
+        stack::Class,
+    };
     use proptest::prelude::*;
 
     use super::*;

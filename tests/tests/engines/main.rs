@@ -1,5 +1,6 @@
 //! Engines: real ones from their packages, and small ones that are built to be difficult.
 
+mod async_runs;
 mod engine_ends;
 mod engine_exceptions;
 mod engine_files;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::{driver_calls, layer::Layer};
+use nntrace_common::{driver_calls, layer::Layer, stack::ON_NO_STACK};
 
 use super::{
     collect::{Function, Kind, Piece, Pieces},
@@ -88,6 +88,8 @@ pub(super) struct Account {
 enum Role {
     /// A run, which counts unless it is in another one, or in an operator.
     Run { counts: bool },
+    /// A call that starts an asynchronous run, or waits for one: what is in it is in that run.
+    CallOfRun,
     /// A part of a graph.
     Part,
     /// An operator, unless there are others in it.
@@ -149,6 +151,10 @@ impl Walk<'_> {
     fn account(mut self, pieces: &[Piece]) -> Account {
         for thread in pieces.chunk_by(|one, other| one.tid == other.tid) {
             for &piece in thread {
+                if piece.depth == ON_NO_STACK {
+                    self.account.runs.add(piece.end.time.saturating_sub(piece.begin.time));
+                    continue;
+                }
                 self.close(|open| open.piece.depth >= piece.depth || open.piece.end < piece.end);
                 let open = Open {
                     piece,
@@ -171,6 +177,7 @@ impl Walk<'_> {
             return Role::Ignored;
         }
         match self.functions[piece.function as usize].kind {
+            Kind::Run if piece.is_call_of_run && self.open.is_empty() => Role::CallOfRun,
             Kind::Run => Role::Run { counts: self.open.is_empty() },
             Kind::Part => Role::Part,
             Kind::Operator => Role::Operator,
@@ -187,7 +194,7 @@ impl Walk<'_> {
                     self.account.runs.add(ns);
                     self.last = None;
                 }
-                Role::Run { counts: false } | Role::Ignored => {}
+                Role::Run { counts: false } | Role::CallOfRun | Role::Ignored => {}
                 Role::DriverCall => self.close_driver_call(open.piece.function, ns),
                 Role::Part | Role::Operator => self.close_operator(open, ns),
             }
@@ -231,7 +238,8 @@ impl Walk<'_> {
 
     /// Adds an operator or a part, or a section around operators.
     fn close_counted(&mut self, open: Open, ns: u64) {
-        let is_in_run = self.open.iter().any(|open| matches!(open.role, Role::Run { counts: true }));
+        let is_of_run = |open: &Open| matches!(open.role, Role::Run { counts: true } | Role::CallOfRun);
+        let is_in_run = self.open.iter().any(is_of_run);
         let is_around = open.role == Role::Operator && open.has_operators;
         let own = if is_around { ns.saturating_sub(open.inside_ns) } else { ns };
         // Most of the time in a driver: that is where the operator runs.

@@ -29,6 +29,8 @@ pub(super) struct Piece {
     pub(super) depth: u8,
     /// Number of its function.
     pub(super) function: u32,
+    /// Whether it is a call that starts an asynchronous run, or waits for one, which counts by itself.
+    pub(super) is_call_of_run: bool,
 }
 
 /// Function of a process.
@@ -133,6 +135,7 @@ impl Pieces {
             end: section.end_stamp(),
             depth: section.depth,
             function,
+            is_call_of_run: section.class == Class::Part,
         });
     }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{
     layer::{Layer, Phase, Tag},
+    stack::ON_NO_STACK,
     stamp::Stamp,
 };
 use proptest::prelude::*;
@@ -58,7 +59,7 @@ impl Node {
             pieces.functions.len() - 1
         });
         let (begin, end) = (Stamp::new(begin, 0), Stamp::new(at, 0));
-        pieces.all.push(Piece { tid, begin, end, depth, function: number as u32 });
+        pieces.all.push(Piece { tid, begin, end, depth, function: number as u32, is_call_of_run: false });
         at
     }
 }
@@ -86,6 +87,34 @@ fn pieces(threads: &[Vec<Node>]) -> Pieces {
 
 fn account(threads: &[Vec<Node>]) -> Account {
     accounts(&mut pieces(threads)).remove(&PID).unwrap_or_default()
+}
+
+#[test]
+fn an_asynchronous_run_counts_once_and_has_what_its_calls_do() {
+    // Started at 0, awaited from 60 to 100 on the same thread; an operator in each of the calls.
+    let sections = [
+        (0, 20, 1, RUN, true),
+        (5, 15, 2, CONV, false),
+        (0, 100, ON_NO_STACK, RUN, false),
+        (60, 100, 1, RUN, true),
+        (70, 90, 2, RESIZE, false),
+    ];
+    let mut pieces = Pieces::default();
+    pieces.functions = [RUN, CONV, RESIZE].map(function).to_vec();
+    pieces.all = sections
+        .iter()
+        .map(|&(begin, end, depth, of, is_call_of_run)| Piece {
+            tid: 1,
+            begin: Stamp::new(begin, 0),
+            end: Stamp::new(end, 0),
+            depth,
+            function: [RUN, CONV, RESIZE].iter().position(|known| *known == of).unwrap() as u32,
+            is_call_of_run,
+        })
+        .collect();
+    let account = accounts(&mut pieces).remove(&PID).unwrap();
+    assert_eq!((account.runs.count, account.runs.ns), (1, 100));
+    assert_eq!((account.outside_runs.count, account.crossings.count), (0, 0));
 }
 
 /// The same sums from the tree, without times of begins and ends.
@@ -277,6 +306,7 @@ proptest! {
             end: Stamp::new(end, 0),
             depth,
             function: of as u32,
+            is_call_of_run: false,
         }).collect();
         let account = accounts(&mut pieces).remove(&PID).unwrap_or_default();
         let runs = sections.iter().filter(|(.., of)| *of == 0).count() as u64;

@@ -1,6 +1,6 @@
 //! Points of threads, from sections, hand-overs, wake-ups and context switches in the order of each thread.
 
-use nntrace_common::stamp::Stamp;
+use nntrace_common::{stack::ON_NO_STACK, stamp::Stamp};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -84,7 +84,9 @@ impl<'a> Drafts<'a> {
             Self { events, lives, numbers: FxHashMap::default(), threads: Vec::new(), meanings: Vec::new() };
         for (number, span) in (0..).zip(&events.spans) {
             let Span { tid, begin, end, depth, .. } = *span;
-            let life = drafts.life(tid, begin.time);
+            // An asynchronous execution may have been started before the thread was that waited for it.
+            let lives_at = if depth == ON_NO_STACK { end } else { begin };
+            let life = drafts.life(tid, lives_at.time);
             drafts.add(life, begin, (Rank::Begin, depth), Meaning::Begin(number));
             let rank = if begin == end { Rank::EndAtOnce } else { Rank::End };
             drafts.add(life, end.max(begin), (rank, u8::MAX - depth), Meaning::End(number));
@@ -225,8 +227,11 @@ impl<'a> Drafts<'a> {
             points.slept.push(activity == Some(Activity::Asleep) && length > 0);
             match meaning(happening) {
                 Meaning::Begin(span) => {
-                    // The innermost one began last, or in the same instant and is deeper.
-                    open.push(span);
+                    // The innermost one began last, or in the same instant and is deeper. An asynchronous execution is not what
+                    // the thread does.
+                    if self.events.spans[span as usize].depth != ON_NO_STACK {
+                        open.push(span);
+                    }
                     point.is_marked = true;
                 }
                 Meaning::End(span) => {

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use nntrace_common::stamp::Stamp;
+use nntrace_common::{stack::ON_NO_STACK, stamp::Stamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
@@ -253,7 +253,7 @@ impl Nested {
         let first = spans.partition_point(|(begin, _)| *begin < own.begin);
         for (_, number) in spans[first..].iter().take_while(|(begin, _)| *begin <= own.end) {
             let span = &events.spans[*number as usize];
-            if span.depth >= own.depth && span.end <= own.end {
+            if (span.depth >= own.depth || own.depth == ON_NO_STACK) && span.end <= own.end {
                 *calls.entry(span.component).or_default() += 1;
             }
         }

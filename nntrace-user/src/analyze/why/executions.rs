@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, str::FromStr};
 
-use nntrace_common::stamp::Stamp;
+use nntrace_common::{stack::ON_NO_STACK, stamp::Stamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
@@ -211,7 +211,8 @@ fn executions(events: &Events, component: u32) -> Vec<Execution> {
     for (number, span) in spans {
         let is_new = !until.contains_key(&span.tid);
         let until = until.entry(span.tid).or_default();
-        if span.begin < *until {
+        // Asynchronous ones may overlap.
+        if span.begin < *until && span.depth != ON_NO_STACK {
             continue;
         }
         *until = span.end;

@@ -121,6 +121,34 @@ impl<T: Copy + Eq + Hash> Numbered<T> {
     }
 }
 
+/// Rows of asynchronous executions below those of a thread's stack: in none of them do two overlap.
+#[derive(Default)]
+struct RowsBelow {
+    thread: (u32, u32),
+    /// Ends of the last one in each row, ns.
+    ends: Vec<u64>,
+}
+
+impl RowsBelow {
+    /// First row: no stack is as deep.
+    const FIRST: u8 = 128;
+
+    /// Returns the row of the next one of a thread, in the order of their begins; the last row takes what finds no other.
+    fn place(&mut self, thread: (u32, u32), held: &Held) -> u8 {
+        if self.thread != thread {
+            *self = Self { thread, ends: Vec::new() };
+        }
+        let most = usize::from(u8::MAX - Self::FIRST);
+        let free = self.ends.iter().position(|end| *end <= held.begin_ns);
+        let row = free.unwrap_or(self.ends.len().min(most));
+        if row == self.ends.len() {
+            self.ends.push(0);
+        }
+        self.ends[row] = held.end_ns();
+        Self::FIRST + row as u8
+    }
+}
+
 impl<'a> Swimlane<'a> {
     /// Creates the swimlane of these sections, and of the hand-overs among them.
     pub(super) fn new(findings: &'a Findings<'_>, sections: &'a Sections, names: &'a [ThreadName]) -> Self {
@@ -134,13 +162,14 @@ impl<'a> Swimlane<'a> {
         let mut classes = Numbered::new();
         let mut columns = Columns::default();
         let mut last = None;
+        let mut rows = RowsBelow::default();
         for held in &held {
             let thread = (held.pid, held.tid);
             let before = last.replace((thread, held.begin_ns)).filter(|(other, _)| *other == thread);
             columns.begin.push(since(held.begin_ns, before.map_or(origin, |(_, begin)| begin)));
             columns.duration.push(held.duration_ns);
             columns.exclusive.push(held.exclusive_ns);
-            columns.depth.push(held.depth);
+            columns.depth.push(if held.is_asynchronous() { rows.place(thread, held) } else { held.depth });
             columns.name.push(texts.number(&*held.name));
             columns.tag.push(tags.number(held.tag));
             let has_any = !held.attributes.is_empty();

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::RefCell, cmp::Reverse, collections::BinaryHeap, rc::Rc};
 
-use nntrace_common::layer::Tag;
+use nntrace_common::{layer::Tag, stack::ON_NO_STACK};
 use rustc_hash::FxHashSet;
 
 use crate::model::{
@@ -77,6 +77,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Whether it was on no stack, and may overlap with others of its thread.
+    pub(super) fn is_asynchronous(&self) -> bool {
+        self.depth == ON_NO_STACK
+    }
+
     /// End, ns.
     pub(super) fn end_ns(&self) -> u64 {
         self.begin_ns.saturating_add(self.duration_ns)

@@ -3,7 +3,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
-use nntrace_common::attributes::{Attributes, Reserved};
+use nntrace_common::{
+    attributes::{Attributes, Reserved},
+    stack::ON_NO_STACK,
+};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
@@ -220,11 +223,14 @@ impl Nesting {
     fn enter(&mut self, run: u64, section: &Section<'_>) -> Nested {
         let thread = (section.pid, section.tid);
         let ThreadNesting { open, begun } = self.0.entry(thread).or_default();
+        let is_on_stack = section.depth != ON_NO_STACK;
         // What ends earlier is over, or not around it: of a thread whose records were lost, or whose id came again.
-        while open.last().is_some_and(|last| last.depth >= section.depth || last.end < section.end_ns) {
+        while is_on_stack
+            && open.last().is_some_and(|last| last.depth >= section.depth || last.end < section.end_ns)
+        {
             open.pop();
         }
-        let around = open.last();
+        let around = open.iter().rfind(|last| is_on_stack || last.end >= section.end_ns);
         let context = SpanContext::new(run, thread, *begun, around.map(|around| &around.context));
         *begun += 1;
         let own = Reserved::read(Attributes::of(section.attributes.as_bytes(), 0));
@@ -235,7 +241,10 @@ impl Nesting {
             account: account.map(|account| Rc::from(Cow::into_owned(account))).or(outer.account),
         };
         let parent = around.map(|around| around.context.span);
-        open.push(Open { end: section.end_ns, depth: section.depth, context, inherited: inherited.clone() });
+        if is_on_stack {
+            let inherited = inherited.clone();
+            open.push(Open { end: section.end_ns, depth: section.depth, context, inherited });
+        }
         Nested { context, parent, inherited }
     }
 }

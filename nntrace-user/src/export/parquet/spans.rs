@@ -57,7 +57,7 @@ impl Spans {
             own_ns.into(),
             exclusive_ns.into(),
             u32::from(depth).into(),
-            class(section.class).into(),
+            section.class_name().unwrap_or(Class::Section.word()).into(),
             path.into(),
             is_provisional.into(),
             in_itself.into(),
@@ -74,16 +74,5 @@ impl Spans {
             Some(failure) => Err(failure),
             None => self.table.finish(),
         }
-    }
-}
-
-const fn class(class: Class) -> &'static str {
-    match class {
-        Class::Foreign => "foreign",
-        Class::Placeholder => "placeholder",
-        Class::Section => "section",
-        Class::Detail => "detail",
-        Class::Subtract => "subtracted",
-        Class::Handed => "handed",
     }
 }

@@ -8,7 +8,7 @@ use std::{
     io::Write,
 };
 
-use nntrace_common::stamp::Stamp;
+use nntrace_common::{stack::ON_NO_STACK, stamp::Stamp};
 
 use super::{
     encoder::{Encode, ThreadTrack},
@@ -150,7 +150,12 @@ impl SectionsByBegin {
         }
         let lanes = &mut thread.lanes;
         let accepts = |lane: &mut Lane| lane.accepts(begin, end, level, encoder);
-        let place = lanes.iter_mut().position(accepts).unwrap_or(lanes.len());
+        // A thread's own lane is for what was on its stack.
+        let first = usize::from(section.depth == ON_NO_STACK);
+        if lanes.len() < first {
+            lanes.push(Lane { track: ThreadTrack::own(pid, tid), open: Vec::new() });
+        }
+        let place = lanes[first..].iter_mut().position(accepts).map_or(lanes.len(), |place| first + place);
         if place == lanes.len() {
             let number = place as u32;
             let track = ThreadTrack { pid, tid, lane: number };

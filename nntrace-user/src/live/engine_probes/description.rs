@@ -73,7 +73,11 @@ pub(super) fn describe(probe: &EngineProbe, begun_by: Option<u32>) -> Result<Des
         End::ReturnProbe => ReturnPlaces::AfterReturn,
         End::StackPointer | End::None => ReturnPlaces::Unseen,
     };
-    let prefix = if probe.on_workers && probe.prefix == Prefix::None { Prefix::Handed } else { probe.prefix };
+    let prefix = match (probe.prefix, action) {
+        (Prefix::None, Action::AsyncBegin | Action::AsyncEnd) => Prefix::Part,
+        (Prefix::None, _) if probe.on_workers => Prefix::Handed,
+        (prefix, _) => prefix,
+    };
     let probe = engine::EngineProbe {
         name,
         label: Label::tagged(probe.tag),

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nntrace_common::engine::IN_MEMORY;
+use nntrace_common::{engine::IN_MEMORY, mark::Prefix};
 use serde::Serialize;
 
 use super::{
@@ -210,9 +210,9 @@ impl FoundEngine {
 impl PlannedProbe {
     fn of(probe: EngineProbe) -> Self {
         let prefix = match probe.prefix {
-            nntrace_common::mark::Prefix::None | nntrace_common::mark::Prefix::Handed => "",
-            nntrace_common::mark::Prefix::Switch => "[SW]",
-            nntrace_common::mark::Prefix::Subtract => "[SUB]",
+            Prefix::None | Prefix::Handed | Prefix::Part => "",
+            Prefix::Switch => "[SW]",
+            Prefix::Subtract => "[SUB]",
         };
         let (end, returns) = match probe.end {
             End::Returns(returns) | End::SomeReturns(returns) => ("returns", returns),

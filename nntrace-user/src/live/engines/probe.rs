@@ -79,7 +79,7 @@ pub(in crate::live) enum Kind {
     BracketBegin,
     /// The end of that section. Its entry counts.
     BracketEnd,
-    /// The begin of an asynchronous execution: it is in flight from the end of this call on.
+    /// A call that starts an asynchronous execution.
     AsyncBegin {
         /// Argument register that holds the object by which begin and end pair, from 0; `sret` is applied already.
         argument: u8,

@@ -8,7 +8,8 @@ use std::{
 
 use aya::maps::{Array, HashMap};
 use nntrace_common::{
-    engine::{EngineProbe, EnumKey, FlightKey, MAX_PROBES, ObjectNames},
+    async_runs::{AsyncRun, AsyncRunKey},
+    engine::{EngineProbe, EnumKey, MAX_PROBES, ObjectNames},
     mark::BUFFER_BYTES,
     record::NameText,
     time_count::TimeCount,
@@ -134,15 +135,15 @@ impl Kernel {
         Ok(number)
     }
 
-    /// Forgets the executions that a process had in flight when it ended, or when it ran another program: a process with the same
-    /// number may have an object at the same address.
-    pub(crate) fn forget_flights(&mut self, pid: u32) {
-        let Some(map) = self.object.map_mut("ENGINE_FLIGHTS") else { return };
-        let Ok(mut flights) = HashMap::<_, FlightKey, u64>::try_from(map) else { return };
-        let of_process: Vec<FlightKey> = flights.keys().flatten().filter(|key| key.tgid == pid).collect();
+    /// Forgets the asynchronous executions of a process that ended, or runs another program: one with the same number may have an
+    /// object at the same address.
+    pub(crate) fn forget_async_runs(&mut self, pid: u32) {
+        let Some(map) = self.object.map_mut("ASYNC_RUNS") else { return };
+        let Ok(mut runs) = HashMap::<_, AsyncRunKey, AsyncRun>::try_from(map) else { return };
+        let of_process: Vec<AsyncRunKey> = runs.keys().flatten().filter(|key| key.tgid == pid).collect();
         for key in of_process {
-            // One that has landed meanwhile is gone.
-            let _ = flights.remove(&key);
+            // One that has been counted meanwhile is gone.
+            let _ = runs.remove(&key);
         }
     }
 

@@ -6,8 +6,8 @@ use aya::{
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey},
+    async_runs::{ASYNC_RUN, ASYNC_RUN_UNSEEN},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    engine::IN_FLIGHT,
     hidl_calls::{EXECUTION_CREATE, Meaning},
     mark,
     record::{NameText, Thread, Total, TotalKey},
@@ -26,7 +26,8 @@ use crate::model::{
 /// Globals of the programs on marks.
 pub(super) struct MarkGlobals {
     create_name: u64,
-    in_flight_name: u64,
+    async_run_name: u64,
+    async_run_unseen_name: u64,
     emit_begins: u32,
 }
 
@@ -35,14 +36,16 @@ impl MarkGlobals {
     pub(super) fn new(emit_begins: bool) -> Self {
         Self {
             create_name: mark::name_hash(EXECUTION_CREATE, 0),
-            in_flight_name: mark::name_hash(IN_FLIGHT, 0),
+            async_run_name: mark::name_hash(ASYNC_RUN, 0),
+            async_run_unseen_name: mark::name_hash(ASYNC_RUN_UNSEEN, 0),
             emit_begins: u32::from(emit_begins),
         }
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("CREATE_NAME", &self.create_name, true);
-        loader.override_global("IN_FLIGHT_NAME", &self.in_flight_name, true);
+        loader.override_global("ASYNC_RUN_NAME", &self.async_run_name, true);
+        loader.override_global("ASYNC_RUN_UNSEEN_NAME", &self.async_run_unseen_name, true);
         loader.override_global("EMIT_BEGINS", &self.emit_begins, true);
     }
 }

@@ -142,7 +142,7 @@ impl Session {
                 Record::Fork(ProcessRecord { tid, time, .. }) => self.on_new_program(tid, time),
                 Record::Exec(ProcessRecord { tgid, time, .. }) => {
                     self.offers.forget(tgid);
-                    self.kernel.forget_flights(tgid);
+                    self.kernel.forget_async_runs(tgid);
                     self.on_new_program(tgid, time);
                 }
                 Record::Loader(event) => self.on_loader(&event),

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::{mark, record::SpanRecord};
+use nntrace_common::{mark, record::SpanRecord, stack::Class};
 use rustc_hash::FxHashMap;
 
 use crate::model::{
@@ -162,6 +162,13 @@ impl Explanation {
     }
 
     pub(super) fn span(&mut self, span: &SpanRecord) {
+        // What its thread did meanwhile are no calls of it.
+        if span.class == Class::Asynchronous as u8 {
+            if span.name == self.hash {
+                self.times.add((span.end - span.begin) as f64);
+            }
+            return;
+        }
         if self.waiting.len() >= self.most_threads && !self.waiting.contains_key(&span.tid) {
             self.forget_threads();
         }

@@ -22,6 +22,7 @@ use nntrace_common::{
     layer::Tag,
     record::{SchedRecord, SpanRecord},
     sched::Change,
+    stack::Class,
     stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
@@ -279,6 +280,10 @@ impl HandOvers {
 
     /// A section with this name ended; those of one thread come in the order of their ends.
     pub(super) fn section(&mut self, span: &SpanRecord, tag: Tag, name: &[u8]) {
+        // It is not what the thread did: the calls are that start it and wait for it.
+        if span.class == Class::Asynchronous as u8 {
+            return;
+        }
         let method = hidl_calls::method(name);
         let (mut served, mut received) = ((None, None), None);
         self.on_thread(span.tid, |thread, learn| {

@@ -10,7 +10,10 @@ mod settled_numbers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nntrace_common::record::{SpanRecord, Total};
+use nntrace_common::{
+    record::{SpanRecord, Total},
+    stack::Class,
+};
 use rustc_hash::FxHashMap;
 
 use root::IterationSums;
@@ -382,7 +385,10 @@ impl Iterations {
         sum.wall = widened(known, span);
         sum.total.add(&section);
         let wider = (sum.wall.1 - sum.wall.0) - known.map_or(0, |(begin, end)| end - begin);
-        iteration.wall = Some(widened(iteration.wall, span));
+        // It may have been started in another one; the calls of this one are in it themselves.
+        if span.class != Class::Asynchronous as u8 {
+            iteration.wall = Some(widened(iteration.wall, span));
+        }
         if is_root {
             iteration.open = iteration.open.saturating_sub(1);
             iteration.total.add(&Total { exclusive: span.exclusive, ..section });

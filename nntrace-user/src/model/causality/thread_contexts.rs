@@ -3,7 +3,7 @@
 //! Each begin and each receive comes with the number of sections that were open then. Which still are follows from that
 //! alone, so that a section whose end was lost is forgotten by the next one at its place.
 
-use nntrace_common::{record::SpanRecord, stamp::Stamp};
+use nntrace_common::{record::SpanRecord, stack::Class, stamp::Stamp};
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
@@ -311,6 +311,19 @@ impl Thread {
     fn close<'a>(&mut self, span: &SpanRecord, inside: &'a mut Vec<Inner>) -> Closed<'a> {
         let (begin_stamp, end_stamp) = (span.begin_stamp(), span.end_stamp());
         self.settle_before(end_stamp);
+        inside.clear();
+        // The thread that waited for it has its context, and was in other sections meanwhile.
+        if span.class == Class::Asynchronous as u8 {
+            return Closed {
+                context: self.entries.last().map_or(self.base, Entry::context).inside(),
+                begin: None,
+                charged: span.exclusive,
+                taken_over: Vec::new(),
+                inside,
+                comes_from_elsewhere: false,
+                span: Stretch { begin: span.begin, end: span.end },
+            };
+        }
         let place = self.place(span);
         // What begins with the end of this one is no part of it.
         let after = self.entries.iter().rposition(|entry| entry.at() < end_stamp).map_or(0, |at| at + 1);
@@ -355,7 +368,6 @@ impl Thread {
     fn take_inside(&mut self, span: &SpanRecord, inside: &mut Vec<Inner>) {
         let first =
             self.closed.iter().rposition(|inner| inner.begin < span.begin_stamp()).map_or(0, |at| at + 1);
-        inside.clear();
         inside.extend(self.closed.drain(first..));
         if span.is_outermost() {
             self.closed.clear();

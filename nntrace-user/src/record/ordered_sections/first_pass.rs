@@ -158,7 +158,7 @@ impl VisitBlocks for FirstPass<'_> {
             self.uses.resize_with(site + 1, || None);
         }
         match &mut self.uses[site] {
-            Some(used) => used.add(number, times.begin),
+            Some(used) => used.add(number, times.begin, times.end),
             used => *used = reader.section_at(site, times).map(|span| ThreadUse::new(stream, number, &span)),
         }
         let has_room = self.longest.len() < self.sizes.longest;

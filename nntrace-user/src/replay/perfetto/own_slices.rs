@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use nntrace_common::{hidl_calls, layer::Tag, mark::Label};
+use nntrace_common::{hidl_calls, layer::Tag, mark::Label, stack::Class};
 
 use super::sequences::Sequence;
 use crate::perfetto_schema::{
@@ -47,6 +47,12 @@ pub(super) fn read(event: &TrackEvent, name: &[u8], sequence: &Sequence) -> Own 
     }
     let tag = find_text(LAYER_PHASE).and_then(|tag| str::from_utf8(&tag).ok()?.parse::<Tag>().ok());
     let Some(tag) = tag else { return Own::Foreign };
+    // No mark has these classes, and with a tag they would count twice.
+    let is_elsewhere =
+        |class: Cow<'_, [u8]>| [Class::Handed, Class::Part].iter().any(|it| it.word().as_bytes() == &*class);
+    if find_text(CLASS).is_some_and(is_elsewhere) {
+        return Own::Foreign;
+    }
     let mut mark = Vec::new();
     // A call of an interface has its layer and phase by its name.
     if hidl_calls::meaning(name).label != Label::tagged(tag) || !hidl_calls::is_interface_call(name) {

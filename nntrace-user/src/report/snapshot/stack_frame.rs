@@ -31,9 +31,10 @@ impl JsonSchema for StackFrame {
         json_schema!({
             "description": "A frame of a stack: its layer and phase, `LR_PE`, or `?` where they are not known; behind \
                             them, `!` says that it is subtracted from the frame around it, `+` that it is work for an \
-                            execution on another thread, in no total of a layer.",
+                            execution on another thread, in no total of a layer, `*` that it is a call that starts an \
+                            asynchronous execution or waits for it, in no total of a layer.",
             "type": "string",
-            "pattern": format!("^(({layers})_({phases})|\\?)[!+]?$"),
+            "pattern": format!("^(({layers})_({phases})|\\?)[!+*]?$"),
         })
     }
 }

@@ -189,6 +189,7 @@ fn frame_name(frame: StackFrame) -> String {
         FramePart::Inside => "",
         FramePart::Subtracted => " (subtracted)",
         FramePart::Handed => " (on another thread)",
+        FramePart::Part => " (of an asynchronous run)",
     };
     let bare = StackFrame { part: FramePart::Inside, ..frame };
     match frame.tag {
