@@ -35,7 +35,7 @@ const FLOORS: [(&str, &[&str]); 14] = [
 /// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
 /// `pub use` as one. What has to grow the interface says so here: the last were the functions that
 /// start the parsing of files without privileges.
-const PUBLIC_ITEMS: usize = 920;
+const PUBLIC_ITEMS: usize = 928;
 
 /// Lines that a file of Rust has at most.
 const LONGEST_FILE: usize = 500;

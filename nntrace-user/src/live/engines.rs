@@ -23,6 +23,7 @@ pub(super) mod examination;
 mod examined_file;
 pub(super) mod image;
 pub(super) mod probe;
+mod proposal;
 mod recognition;
 mod references;
 pub(super) mod resolve;
@@ -30,6 +31,8 @@ mod rtti;
 mod symbol_search;
 
 pub use engine_listing::{EngineMaps, FailedFile, FoundEngine, KnownEngine, PlannedProbe, Survey};
+pub(in crate::live) use proposal::CandidateSearch;
+pub use proposal::Proposal;
 
 #[cfg(test)]
 mod test_files;

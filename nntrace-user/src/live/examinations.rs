@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use super::{
     calls::{Named, Soname},
-    engines::examination::{Engines, ExportedFunction},
+    engines::{
+        CandidateSearch,
+        examination::{Engines, ExportedFunction},
+    },
     target::{
         EntryOffset, Export, Interpreter, MarkFunctions, Obstacle, PointsAt, SimilarFunctions,
         examiner::{self, ARGUMENT, Examination, Prepared, prepared},
@@ -25,7 +28,7 @@ macro_rules! prepare_by_name {
 
 fn prepare(name: &str, question: Value) -> Option<Prepared> {
     prepare_by_name!(
-        name, question: Engines, EntryOffset, Export, ExportedFunction, Interpreter, MarkFunctions, Named, Obstacle, PointsAt,
+        name, question: CandidateSearch, Engines, EntryOffset, Export, ExportedFunction, Interpreter, MarkFunctions, Named, Obstacle, PointsAt,
         SimilarFunctions, Soname
     )
 }

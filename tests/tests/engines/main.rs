@@ -9,5 +9,6 @@ mod engine_workers;
 mod hooks;
 mod hooks_by_default;
 mod hostile_files;
+mod proposals;
 mod rewritten_files;
 mod small_models;

@@ -152,6 +152,8 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
     let action = match action {
         None | Some(Action::Record(_) | Action::Bench(_) | Action::Doctor(_)) => return Ok(()),
         Some(action) if action.fresh_run().is_some_and(FreshRun::is_live) => return Ok(()),
+        // It starts this program again, which would inherit what is blocked here.
+        Some(Action::Engines(arguments)) if !arguments.command.is_empty() => return Ok(()),
         Some(action) => action,
     };
     // Before there is a second thread.

@@ -120,6 +120,16 @@ impl<'image, 'data> Rtti<'image, 'data> {
         fitting.into_iter().map(str::to_owned).collect()
     }
 
+    /// Returns the mangled names of the classes that others derive from, each once.
+    pub(in crate::live) fn base_names(&self) -> BTreeSet<&'data str> {
+        self.types.base_names(self.image).collect()
+    }
+
+    /// Returns the number of classes that derive from the one of this mangled name, directly or not.
+    pub(in crate::live) fn descendant_count(&self, base: &str) -> usize {
+        self.paths_to(base).len()
+    }
+
     /// Returns the class of this mangled name, if its virtual table is in the file.
     pub(in crate::live) fn class(&self, name: &str) -> Option<Class<'data>> {
         self.types.named(name).find_map(|class| {

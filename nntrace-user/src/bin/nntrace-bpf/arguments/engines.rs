@@ -1,6 +1,6 @@
 //! Options of looking for engines.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 /// Looks for engines.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,17 @@ pub struct Engines {
     /// An engine of the same name is replaced. May be given several times.
     #[arg(long = "map", value_name = "FILE")]
     pub maps: Vec<PathBuf>,
+
+    /// Propose a map for an unknown library
+    ///
+    /// Ranks its functions by the calls and times of the command after `--`, which should run the model at least ten times; without
+    /// a command, by name and code size. Prints the map to stdout.
+    #[arg(long, conflicts_with_all = ["names", "maps", "all", "json"])]
+    pub propose: bool,
+
+    /// Command that uses the library
+    #[arg(last = true, value_name = "COMMAND", requires = "propose")]
+    pub command: Vec<OsString>,
 
     /// List each function
     ///

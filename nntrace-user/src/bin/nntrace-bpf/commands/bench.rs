@@ -4,30 +4,22 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fs, io,
-    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitCode, ExitStatus},
-    thread,
+    process::{Command, ExitCode},
     time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{ArgMatches, CommandFactory as _};
-use nix::{
-    sys::{
-        signal::{Signal, kill},
-        wait::{Id, WaitPidFlag, waitid},
-    },
-    unistd::Pid,
-};
 use nntrace_user::{
     caller::{self, FileRights},
     model::plurals::counted,
     report::number_format,
     result_folder::Directory,
 };
-use tokio::{runtime::Runtime, sync::oneshot};
+use tokio::runtime::Runtime;
 
+use super::own_run;
 use crate::{
     arguments::{Bench, Cli},
     output::shell_words::shell_words,
@@ -85,13 +77,6 @@ struct Runs<'a> {
     next: u32,
     /// Number of snapshots in the folder.
     kept: u64,
-}
-
-/// How a run ended.
-struct Ended {
-    status: ExitStatus,
-    /// Whether a signal to this process asked for it.
-    is_interrupted: bool,
 }
 
 impl<'a> Runs<'a> {
@@ -152,11 +137,10 @@ impl<'a> Runs<'a> {
             .args(self.command)
             .spawn();
         let child = child.with_context(|| format!("cannot start {}", self.program.display()))?;
-        let ended = runtime.block_on(wait(child, end))?;
+        let ended = runtime.block_on(own_run::wait(child, end, None))?;
         let took =
             number_format::duration_ns(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        let code =
-            ended.status.code().or_else(|| ended.status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        let code = ended.code();
         let _rights = FileRights::of_caller().context("cannot act as the caller")?;
         if code != 0 || ended.is_interrupted || !keeps {
             // It may not have come to writing one.
@@ -193,33 +177,6 @@ impl<'a> Runs<'a> {
         stderr::message(format_args!("{what}: {took}"));
         Ok(None)
     }
-}
-
-/// Waits for a process. Signals that ask this one to end are passed on to it.
-async fn wait(mut child: Child, end: &mut EndSignals) -> Result<Ended> {
-    let pid = Pid::from_raw(i32::try_from(child.id()).context("no process id")?);
-    let (sender, mut ended) = oneshot::channel();
-    // It stays a zombie, so that its id cannot be reused before a signal is passed on.
-    let has_ended = move || {
-        while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::Error::EINTR) {}
-        let _ = sender.send(());
-    };
-    let waiter =
-        thread::Builder::new().name("wait".into()).spawn(has_ended).context("cannot start a thread")?;
-    let mut is_interrupted = false;
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut ended => break,
-            () = end.recv() => {
-                is_interrupted = true;
-                // One that has ended needs no signal.
-                let _ = kill(pid, Signal::SIGTERM);
-            }
-        }
-    }
-    let _ = waiter.join();
-    Ok(Ended { status: child.wait().context("cannot wait for the run")?, is_interrupted })
 }
 
 /// Returns the options of each run, as words of the command line.

@@ -13,6 +13,7 @@ use nntrace_user::{
     small_file,
 };
 
+use super::propose;
 use crate::{arguments::Engines, output, stderr};
 
 /// Functions of one line of a map that are listed one by one.
@@ -22,6 +23,9 @@ const MARK: usize = 10;
 
 /// Looks for engines; returns the exit status.
 pub fn run(cli: &Engines) -> Result<ExitCode> {
+    if cli.propose {
+        return propose::run(&cli.targets, &cli.command);
+    }
     let maps = maps(cli)?;
     if cli.targets.is_empty() {
         return known(cli, &maps);

@@ -64,8 +64,8 @@ fn ask_live(
     Ok(code)
 }
 
-/// Creates a folder for a recording that is removed when the answer is written.
-fn scratch_folder() -> Result<Unfinished> {
+/// Creates a folder for what is not needed after the answer; dropping it removes it.
+pub fn scratch_folder() -> Result<Unfinished> {
     let temporary = env::temp_dir();
     let create = || {
         let _rights = FileRights::of_caller()?;

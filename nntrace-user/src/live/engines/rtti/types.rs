@@ -119,6 +119,14 @@ impl<'data> Types<'data> {
         targets
     }
 
+    /// Returns the names of the classes that others derive from, as often as they do.
+    pub(super) fn base_names(&self, image: &Image<'data>) -> impl Iterator<Item = &'data str> {
+        self.bases.iter().filter_map(|base| match base.target {
+            Target::Address(_) => Some(self.list[self.index(base.target)? as usize].name),
+            Target::Import(index) => image.symbol_name(index)?.strip_prefix("_ZTI"),
+        })
+    }
+
     /// Returns the index of the class whose information is there.
     pub(super) fn index(&self, target: Target) -> Option<u32> {
         let Target::Address(address) = target else { return None };
