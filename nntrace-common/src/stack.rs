@@ -75,8 +75,8 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Returns an asynchronous execution from `begin` to `end` (ns), during `in_flight` (ns) of which nobody started it or
-    /// waited for it.
+    /// Returns an asynchronous execution from `begin` to `end` (ns). It was in flight, between the two calls, for `in_flight`
+    /// (ns).
     #[must_use]
     #[inline(always)]
     pub const fn asynchronous(

@@ -77,7 +77,7 @@ extern "C" fn count(who: u64, begin: u64, end: u64, what: u64) -> u32 {
     0
 }
 
-/// Counts an execution from `begin` to `end` (ns), of which it was in flight for some time (ns).
+/// Counts an execution from `begin` to `end` (ns) that was in flight for some time (ns).
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn count_seen(who: u64, begin: u64, end: u64, in_flight: u64, what: u64) -> u32 {

@@ -29,7 +29,7 @@ pub(super) struct Piece {
     pub(super) depth: u8,
     /// Number of its function.
     pub(super) function: u32,
-    /// Whether it is a call that starts an asynchronous run, or waits for one, which counts by itself.
+    /// Whether it is a call that starts an asynchronous run, or waits for one: the run counts, and not the call.
     pub(super) is_call_of_run: bool,
 }
 

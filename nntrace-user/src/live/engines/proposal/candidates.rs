@@ -137,7 +137,7 @@ impl Examination for CandidateSearch {
     fn find(&self, bytes: &[u8], _: &dyn Folders) -> Result<Candidates, ElfErrorReason> {
         with_image(bytes, |_, image| {
             let bounds = FunctionBounds::of(image);
-            // What a slot has is no candidate by its name as well.
+            // A function in a slot is not an exported candidate as well.
             let mut covered = BTreeSet::new();
             let slots = slots(image, &bounds, &mut covered);
             Candidates { exports: exports(image, &bounds, covered), slots }

@@ -53,8 +53,8 @@ pub(super) fn ranked<'a>(candidates: &'a Candidates, seen: Option<&BTreeMap<Stri
     if seen.is_some() { by_calls(&exports, &slots) } else { by_names(exports, slots) }
 }
 
-/// The function that all of the time goes to is a run if it is called again and again; what it calls more often than it is
-/// called itself may be its operators.
+/// The function that all of the time goes to is a run if it is called again and again; what is called at least as
+/// often may be its operators.
 fn by_calls<'a>(exports: &[Ranked<'a>], slots: &[Ranked<'a>]) -> Ranking<'a> {
     let all = || exports.iter().chain(slots).copied().filter(|ranked| ranked.seen.calls > 0);
     let mut runs: Vec<Ranked<'a>> = all().filter(|ranked| ranked.seen.calls >= FEWEST_CALLS).collect();

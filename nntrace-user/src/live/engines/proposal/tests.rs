@@ -55,7 +55,7 @@ fn what_a_command_calls_decides() {
         let found = trial.iter().find(|(name, _)| name == place);
         found.and_then(|(_, label)| label.clone()).unwrap_or_else(|| panic!("{place}: {trial:?}"))
     };
-    // Loading takes longest, and is no run; the function that is named so was not called.
+    // Loading takes longest, but only once; the function that is named like a run was not called.
     proposal.take_calls([(label("net_load").as_str(), 1, 9_000_000)]);
     let text = proposal.map();
     assert!(!text.contains("[[engine]]"), "without runs nothing is in their rhythm: {text}");
